@@ -7,43 +7,45 @@ import (
 	"time"
 )
 
-// WorkloadApplication is Header.Workload of a test of a user's own application. Its history has no operations of
-// workers: it has what replicas printed, what invariants answered, what the load was promised, and faults.
+// WorkloadApplication is Header.Workload of a test of a user's own application. Its history has no operations
+// of workers. It has what replicas printed, what invariants answered, what was confirmed to the load, and
+// faults.
 const WorkloadApplication = "application"
 
-// Functions of the history of an application. Event.From and Event.Time bracket each of them: it happened
-// between the two.
+// Functions of the history of an application. Each event happened between Event.From and Event.Time.
 const (
-	// Started and Ended are single Info events of a replica or of the load: its program began, or ended by itself, as
-	// Note says. A replica that a fault kills writes no Ended.
+	// Started and Ended are single Info events of a replica or of the load. Its program began, or ended by
+	// itself; Note says how. A replica that a fault kills writes no Ended.
 	Started Function = "started"
 	Ended   Function = "ended"
 
-	// Holding, Releasing, Released and Did are single Info events of a replica: it printed a line that the app file
-	// says means so. Releasing is printed before the lock is given back, Released afterwards, so that only the
-	// first shows until when the replica held it. Did is a piece of work, named by ID.
+	// Holding, Releasing, Released and Did are single Info events of a replica: it printed a line that
+	// matches an expression of the app file. Releasing is printed before the lock is given back, Released
+	// afterwards; so only Releasing shows until when the replica held the lock. Did is a piece of work, named
+	// by ID.
 	Holding   Function = "holding"
 	Releasing Function = "releasing"
 	Released  Function = "released"
 	Did       Function = "did"
 
-	// Missed is a single Info event of a replica or of the load: lines that it printed were not looked at, from From on
-	// until its next event of another kind, for the reason in Error. What they said is unknown.
+	// Missed is a single Info event of a replica or of the load. Lines that it printed were not read, for the
+	// reason in Error, from From until its next event of another kind. Their content is unknown.
 	Missed Function = "missed"
 
 	// Accepted is a single OK event of the load: the application confirmed the piece of work named by ID.
 	Accepted Function = "accepted"
 
-	// Asked is an event of an asker: From is when the invariant named by Key was asked, Time when it answered.
-	// OK: it held. Fail: it did not, and Answer has the counterexample. Info: it could not be asked, as Error says.
+	// Asked is an event of an asker: From is when the invariant named by Key was asked, Time is when it
+	// answered. OK: it held. Fail: it did not hold, and Answer has the counterexample. Info: it could not be
+	// asked, for the reason in Error.
 	Asked Function = "asked"
 )
 
-// EndsHold says whether a replica holds no key any more after an event.
+// EndsHold says whether an event of a replica ends its hold.
 func EndsHold(f Function) bool { return f == Releasing || f == Released || f == Ended }
 
-// Processes of the history of an application besides its replicas. There may be several askers, numbered from
-// the second: each image in which questions are asked has one.
+// Processes of the history of an application, besides its replicas. Each image that asks questions has one
+// asker; the second and later ones are numbered.
 const (
 	Load  = "load"
 	Asker = "invariants"
@@ -51,16 +53,16 @@ const (
 
 // Kinds of invariants.
 const (
-	InvariantOnce       = "once"       // the answer is empty, always: each row is a piece of work done more than once
-	InvariantNever      = "never"      // the answer is empty, always
-	InvariantAlways     = "always"     // the answer is not empty, always
+	InvariantOnce       = "once"       // the answer is always empty; each row is a piece of work done more than once
+	InvariantNever      = "never"      // the answer is always empty
+	InvariantAlways     = "always"     // the answer is never empty
 	InvariantKept       = "kept"       // the last answer has every ID that was accepted
 	InvariantEventually = "eventually" // the answer is not empty within some time after the last fault, and stays so
-	// InvariantWork is no invariant: its answer changes when the application has done something.
+	// InvariantWork is no invariant: its answer changes when the application has done some work.
 	InvariantWork = "work"
 )
 
-// InvariantKinds lists the kinds that an app file may have in its list.
+// InvariantKinds lists the kinds that the list of an app file may have.
 func InvariantKinds() []string {
 	return []string{InvariantOnce, InvariantKept, InvariantNever, InvariantAlways, InvariantEventually}
 }
@@ -73,24 +75,24 @@ type Application struct {
 	Says map[Function][]string `json:"says,omitempty"`
 }
 
-// Invariant is one of the user's own. Its name is unique.
+// Invariant is one of the user's invariants. Its name is unique.
 type Invariant struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	Question string `json:"question"`     // as in the app file
 	On       string `json:"on,omitempty"` // the database that is asked; "" for a request or a command
-	// Within is how long after the last fault InvariantEventually may take, and how long after the end of the load
-	// InvariantKept may; 0 for the other kinds.
+	// Within is how long InvariantEventually may take after the last fault, or InvariantKept after the end of
+	// the load; 0 for the other kinds.
 	Within time.Duration `json:"within_ns,omitempty"`
 }
 
 // Answer is what a question returned.
 type Answer struct {
-	// Rows are lines of output, or rows whose columns are separated by tabs. Of InvariantKept all of them; of the others
-	// the first.
+	// Rows are lines of output, or rows whose columns are separated by tabs. InvariantKept has all rows,
+	// other kinds only the first ones.
 	Rows []string `json:"rows,omitempty"`
-	// Count is the number of all rows, or of those that were read where an answer was too large and its first row
-	// decides.
+	// Count is the number of all rows. If an answer was too large and its first row decides, it is the number
+	// of rows read.
 	Count int64 `json:"count"`
 }
 
@@ -100,7 +102,7 @@ func asker(process string) bool {
 	return is && (rest == "" || rest[0] == '-')
 }
 
-// application checks an event of the history of an application that is neither of the nemesis nor of the harness.
+// application checks an event of the history of an application that is not of the nemesis or the harness.
 func (v *Validator) application(e *Event) error {
 	if e.From <= 0 || e.From > e.Time {
 		return fmt.Errorf("%s from %d to %d", e.F, e.From, e.Time)
@@ -114,7 +116,7 @@ func (v *Validator) application(e *Event) error {
 	return v.replica(e)
 }
 
-// ofLoad checks an event of the load, which is a program as a replica is.
+// ofLoad checks an event of the load, which is a program like a replica.
 func ofLoad(e *Event) error {
 	switch {
 	case e.F == Accepted && e.Type == OK && e.ID != "",

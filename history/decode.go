@@ -10,18 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// decoder turns lines into events. It knows the lines that Writer writes; whatever
-// looks different it leaves to encoding/json, which is right about all of them and
-// takes several times as long (BenchmarkDecode). It is not safe for concurrent use.
+// decoder turns lines into events. It parses the lines that Writer writes by itself and leaves other lines to
+// encoding/json, which handles all lines but takes several times as long (BenchmarkDecode). It is not safe
+// for concurrent use.
 type decoder struct {
-	// known holds the strings that come again and again: names of processes, keys,
-	// functions.
+	// known interns strings that repeat: names of processes, keys and functions.
 	known map[string]string
-	// schema1 says that the lines are of that version.
+	// schema1 says that the lines are of schema 1.
 	schema1 bool
 }
 
-// maxKnown and maxLength bound what a decoder remembers.
+// maxKnown and maxLength limit what a decoder interns.
 const (
 	maxKnown  = 1 << 16
 	maxLength = 64
@@ -53,8 +52,8 @@ func (d *decoder) slow(line []byte, e *Event) error {
 	return slow(line, e, e)
 }
 
-// slow decodes any line into something that holds e. What tells events apart must not be broken text: JSON makes
-// one letter of all of it, so that two keys could become one.
+// slow decodes any line into a value that contains e. Names must be valid text: JSON replaces all invalid
+// text by one letter, so that two keys could become one.
 func slow(line []byte, e *Event, into any) error {
 	if err := object(line, into); err != nil {
 		return err
@@ -67,7 +66,7 @@ func slow(line []byte, e *Event, into any) error {
 	return nil
 }
 
-// object unmarshals a JSON object; encoding/json alone would take null for one.
+// object unmarshals a JSON object. encoding/json alone would also accept null.
 func object(text []byte, into any) error {
 	if trimmed := bytes.TrimLeft(text, " \t\r"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return errors.New("not a JSON object")
@@ -75,8 +74,8 @@ func object(text []byte, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// plain decodes an object of known fields whose values are numbers, booleans, and
-// strings without escapes. It is false for any other line.
+// plain decodes an object of known fields whose values are numbers, booleans, or strings without escapes. It
+// is false for any other line.
 func (d *decoder) plain(line []byte, e *Event) bool {
 	if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 		return false
@@ -159,7 +158,7 @@ func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// string decodes one of the strings that come again.
+// string decodes and interns a string that is likely to repeat.
 func (d *decoder) string(into *string, text []byte) ([]byte, bool) {
 	s, rest, ok := quoted(text)
 	if !ok {
@@ -176,7 +175,7 @@ func (d *decoder) string(into *string, text []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// once decodes a string that hardly comes again.
+// once decodes a string that is unlikely to repeat.
 func once(into *string, text []byte) ([]byte, bool) {
 	s, rest, ok := quoted(text)
 	*into = string(s)
@@ -199,7 +198,7 @@ func quoted(text []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// digits is how long a number can be without the danger of an overflow.
+// digits is how long a number can be without overflow.
 const digits = 18
 
 func integer(into *int64, text []byte) ([]byte, bool) {
@@ -221,7 +220,7 @@ func natural(into *uint64, text []byte) ([]byte, bool) {
 	return rest, ok
 }
 
-// number splits off the digits of a whole number as JSON writes it.
+// number splits off the digits of a whole number in JSON syntax.
 func number(text []byte) (int64, []byte, bool) {
 	var n int64
 	i := 0

@@ -22,7 +22,7 @@ var typical = []string{
 	`{"index":12348,"time":817263955127,"process":"w3","type":"fail","f":"release","key":"k12","op":4713,"grant":"w3-911","error":"not held"}`,
 }
 
-// TestDecodeTypical: the lines that Writer writes take the fast way, and mean the same.
+// TestDecodeTypical: the lines that Writer writes take the fast path, and decode to the same events.
 func TestDecodeTypical(t *testing.T) {
 	d := newDecoder(SchemaVersion)
 	for _, line := range typical {
@@ -36,7 +36,7 @@ func TestDecodeTypical(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a line holds, the decoder says what encoding/json says.
+// FuzzDecode: whatever a line holds, the decoder agrees with encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, line := range typical {
 		f.Add([]byte(line))
@@ -67,8 +67,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestBlocks: a file of many blocks, with lines longer than a block, reads the same as
-// line by line.
+// TestBlocks: a file of many blocks, with lines longer than a block, reads the same as line by line.
 func TestBlocks(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var text strings.Builder
@@ -143,8 +142,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestEachOfPipe: events arrive as they are written, not when a block is full, and an
-// error of the caller ends the reading though the input is still open.
+// TestEachOfPipe: events arrive as they are written, not when a block is full. An error of the caller ends
+// the reading, although the input is still open.
 func TestEachOfPipe(t *testing.T) {
 	in, out := io.Pipe()
 	defer out.Close()
@@ -159,7 +158,7 @@ func TestEachOfPipe(t *testing.T) {
 	}
 }
 
-// TestTruncatedStream: an input that was cut off on its way is an error, wherever it was.
+// TestTruncatedStream: a stream that ends unexpectedly is an error, wherever it ends.
 func TestTruncatedStream(t *testing.T) {
 	for _, n := range []int{0, 3, 5000} {
 		text := head + strings.Repeat(typical[0]+"\n", n)
@@ -174,8 +173,8 @@ type cutStream struct{}
 
 func (cutStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestBrokenText: two keys that JSON would make one are refused; text that tells nothing
-// apart is not.
+// TestBrokenText: two keys that JSON would decode to one are refused. Broken text in a field that identifies
+// nothing is accepted.
 func TestBrokenText(t *testing.T) {
 	for _, c := range []struct {
 		line string
@@ -199,7 +198,7 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// TestBlankLines: the last lines may be blank; a blank one before another is named, in
+// TestBlankLines: the last lines may be blank. The error for a blank line before another line names it, in
 // whichever block it is.
 func TestBlankLines(t *testing.T) {
 	long := fmt.Sprintf("{\"note\":%q}\n", strings.Repeat("x", blockSize))

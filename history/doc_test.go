@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestPage: docs/history.md has a row for each field of the file, and for nothing
-// else.
+// TestPage: docs/history.md has a row for each field of the file, and no other rows.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../docs/history.md")
 	if err != nil {
@@ -57,7 +56,7 @@ func tags(fields reflect.Type) []string {
 	return names
 }
 
-// TestPageWords: the words that a field can hold are on the page.
+// TestPageWords: the page has all words that a field can hold.
 func TestPageWords(t *testing.T) {
 	text, err := os.ReadFile("../docs/history.md")
 	if err != nil {

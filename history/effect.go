@@ -20,20 +20,19 @@ const (
 	DelayWrite  = "delay-write"
 )
 
-// Effect is what a fault does to its targets, as far as somebody who judges the
-// history has to know.
+// Effect is what a fault does to its targets, as far as it matters for judging a history.
 type Effect string
 
 const (
-	Stops    Effect = "stops"    // its processes do nothing until it is healed
-	Ends     Effect = "ends"     // its processes end; those of a worker for good
+	Stops    Effect = "stops"    // the target's processes do nothing until it is healed
+	Ends     Effect = "ends"     // the target's processes end; a worker's processes end for good
 	Cuts     Effect = "cuts"     // nothing gets through between targets and peers
 	Disturbs Effect = "disturbs" // packets between targets and peers are lost or late
-	Steps    Effect = "steps"    // its wall clock is wrong
-	Defers   Effect = "defers"   // a write of it reaches the resource late
+	Steps    Effect = "steps"    // the target's wall clock is wrong
+	Defers   Effect = "defers"   // a write of the target reaches the resource late
 )
 
-// EffectsOf returns what faults of a kind do; none of a kind that is not known.
+// EffectsOf returns the effects of faults of a kind; none for an unknown kind.
 func EffectsOf(kind string) []Effect {
 	switch kind {
 	case Pause, Freeze:

@@ -1,7 +1,6 @@
-// Package history holds the record of one run: the event type, an append-only
-// writer, a reader that accepts what a killed run left behind, a validator
-// whose errors name the line. It is the contract between the processes that
-// act and the checkers that judge, and the only thing that checkers see.
+// Package history holds the record of one run: the event type, an append-only writer, a reader that accepts
+// what a killed run left behind, and a validator whose errors name the line. It is the contract between the
+// processes that act and the checkers that judge, and the only input of the checkers.
 package history
 
 import (
@@ -18,7 +17,7 @@ type Type string
 const (
 	Invoke Type = "invoke" // an operation begins
 	OK     Type = "ok"     // it took effect
-	Fail   Type = "fail"   // it certainly had no effect; a release of a user's client may have had, if it was sent twice
+	Fail   Type = "fail"   // it certainly had no effect, except that a repeated release of a user's client may have had one
 	Info   Type = "info"   // its outcome is unknown, or the event is no operation
 )
 
@@ -33,43 +32,42 @@ const (
 	Write   Function = "write"
 	Release Function = "release" // fail: the lock was not held any more
 
-	// Lost is a single Info event: the worker learned that its lock is
-	// gone. Error says who notified it: ByService or ByDeadline.
+	// Lost is a single Info event: the worker learned that its lock is gone. Error says how it was notified:
+	// ByService or ByDeadline.
 	Lost Function = "lost"
 
-	// Caught is a single Info event of a worker: the call that Op, Key and Grant name is in
-	// flight, or about to be sent, and waits there for the fault that Note names.
+	// Caught is a single Info event of a worker. The call that Op, Key and Grant name is in flight, or about
+	// to be sent, and waits there for the fault that Note names.
 	Caught Function = "caught"
 
-	// Client is a single Info event of a worker, or of the Resource where that has a client
-	// of its own, about the client of a lock of the user's: that it has begun, with its name
-	// and version in Note, or why it can do nothing more, in Error. It was then not to be
-	// trusted before, either: it broke the protocol, or ended by itself.
+	// Client is a single Info event about the client of a user's own lock. It comes from a worker, or from
+	// the Resource if that has a client of its own. Either the client has begun, with its name and version in
+	// Note, or it can do nothing more, for the reason in Error. In that case it broke the protocol or ended
+	// by itself, so its earlier answers cannot be trusted either.
 	Client Function = "client"
 
-	// Deferred is a single Info event of the resource: a write has arrived, and is
-	// held back by the fault that Note names. What becomes of it is a Write event.
+	// Deferred is a single Info event of the resource: a write has arrived, and the fault that Note names
+	// holds it back. A later Write event says what becomes of it.
 	Deferred Function = "deferred"
 
-	// Claimed and Dropped are single Info events of the lock service: a claim on a key, a
-	// holder's or one in its queue, is on record, or not any more. Token says whose it is.
-	// Their times are those at which the observer learned of it. After an Unobserved event
-	// there are none, for the reason in Error.
+	// Claimed and Dropped are single Info events of the lock service: a claim on a key, of a holder or in its
+	// queue, is on record, or no longer is. Token identifies the claim. Their times are when the observer
+	// learned of it. After an Unobserved event there are none, for the reason in Error.
 	Claimed    Function = "claimed"
 	Dropped    Function = "dropped"
 	Unobserved Function = "unobserved"
 
-	// Final is a single OK event of the resource: what one key holds at the end.
+	// Final is a single OK event of the resource: the final state of one key.
 	Final Function = "final"
 
 	// FaultPhase is a single Info event of the nemesis, described by Fault.
 	FaultPhase Function = "fault"
 
-	// Phase is a single Info event of the harness; Phase* names are in Note.
+	// Phase is a single Info event of the harness; Note has one of the Phase names.
 	Phase Function = "phase"
 
-	// Stalled is a single Info event of the harness: from From until its Time this machine did
-	// not let it run, though it was due.
+	// Stalled is a single Info event of the harness. From From until Time the machine did not schedule it,
+	// although it was due.
 	Stalled Function = "stalled"
 )
 
@@ -81,15 +79,15 @@ const (
 	Harness  = "harness"
 )
 
-// Phases of a run, in order, as found in Event.Note of a Phase event. The last is
-// PhaseEnd, or PhaseInterrupted for a run that was ended early from outside, or
-// PhaseBroken, which says in Error why the run failed, after an interruption, too; a
-// history without any of them was cut short.
+// Phases of a run, in order, as found in Event.Note of a Phase event. The last is PhaseEnd, PhaseInterrupted
+// or PhaseBroken. A run that was ended early from outside ends with PhaseInterrupted. A run that failed, even
+// after an interruption, ends with PhaseBroken and the reason in Error. A history without any of them was cut
+// short.
 const (
 	PhaseReady    = "ready"    // the cluster is healthy, workers start
 	PhaseRecovery = "recovery" // no more faults
-	// PhaseRecovered: the servers serve and the lock is granted again, or the wait for that
-	// was given up; Error says so, or by how much the recovery period was too short.
+	// PhaseRecovered: the servers serve and the lock is granted again, or waiting for that was given up.
+	// Error says so, or by how much the recovery period was too short.
 	PhaseRecovered = "recovered"
 	PhaseFinal     = "final"  // workers are told to stop, final reads follow when they have
 	PhaseEnd       = "end"    // the run is complete
@@ -101,66 +99,66 @@ const (
 // Event is one line of a history.
 type Event struct {
 	Index   int64    `json:"index"`   // position in the file, from 0
-	Time    int64    `json:"time"`    // ns of CLOCK_MONOTONIC of the Docker host, read where it happened
-	Process string   `json:"process"` // "w1"…, or Resource, Nemesis, Harness
+	Time    int64    `json:"time"`    // ns of CLOCK_MONOTONIC of the Docker host, read where the event happened
+	Process string   `json:"process"` // "w1"…, or Resource, Service, Nemesis, Harness
 	Type    Type     `json:"type"`
 	F       Function `json:"f"`
 	Key     string   `json:"key,omitempty"`  // the lock's name
 	Op      int64    `json:"op,omitempty"`   // pairs invocation and completion, unique within a process
-	Node    string   `json:"node,omitempty"` // server asked, where the lock asks one
+	Node    string   `json:"node,omitempty"` // server that was asked, if the lock asks one
 
-	// Grant identifies one attempt to acquire, unique in a run: on every event
-	// of that attempt, of the hold that it led to, and of accesses under it.
+	// Grant identifies one attempt to acquire, unique in a run. It is on every event of that attempt, of the
+	// hold that follows, and of accesses under it.
 	Grant string `json:"grant,omitempty"`
-	// Holder is the Grant that a busy acquire was refused in favour of.
+	// Holder is the Grant that a refused acquire names as the holder.
 	Holder string `json:"holder,omitempty"`
 	// Token is the fencing token of the grant; 0 for a lock without tokens.
 	Token uint64 `json:"token,omitempty"`
-	// Until is the end of the validity on the worker's own monotonic clock, on
-	// acquire ok and renew ok; 0 when the lock gives no deadline.
+	// Until is the end of the validity on the worker's own monotonic clock, on acquire ok and renew ok; 0 if
+	// the lock gives no deadline.
 	Until int64 `json:"until,omitempty"`
-	// Expired marks an acquire ok whose grant the service no longer had on record when
-	// its answer arrived.
+	// Expired marks an acquire ok whose grant the service no longer had on record when its answer arrived.
 	Expired bool `json:"expired,omitempty"`
-	// Shared says of an acquire that it asks for the lock next to others that do so, on its
-	// invocation; only in WorkloadReadWrite.
+	// Shared says that an acquire asks to share the lock with others that do so too. It is on the invocation,
+	// only in WorkloadReadWrite.
 	Shared bool `json:"shared,omitempty"`
-	// From is when a stall began, on a Stalled event, on the clock of Time; and the earliest time at which an event
-	// of an application happened.
+	// From is when a stall began, on a Stalled event, on the clock of Time. On an event of an application it
+	// is the earliest time at which it happened.
 	From int64 `json:"from,omitempty"`
-	// Wakes is how many notifications of the service an attempt got while it waited for its
-	// turn, on the completion of an acquire; only if the header says that they are counted.
+	// Wakes is how many notifications of the service an attempt received while it waited for its turn. It is
+	// on the completion of an acquire, only if the header says that they are counted.
 	Wakes int64 `json:"wakes,omitempty"`
 
-	// Client is the worker behind an access of the Resource; Op and Grant are then
-	// the worker's own. On a line of a replica it is the thread or task that printed it, as far as the line says.
+	// Client is the worker behind an access of the Resource; Op and Grant are then the worker's own. On a
+	// line of a replica it is the thread or task that printed the line, if the line names it.
 	Client string `json:"client,omitempty"`
 	// Seq numbers the accesses at the Resource from 1, refused ones included: the true order.
 	Seq int64 `json:"seq,omitempty"`
-	// Version of the data: what a read returned, what a write made, what a Final holds.
+	// Version of the data: what a read returned, what a write created, what a Final holds.
 	Version int64 `json:"version,omitempty"`
 	// Base is the version that a write was computed from.
 	Base int64 `json:"base,omitempty"`
 
-	// Element is the update of a write: what it adds to a set, or the ordinal
-	// of an increment. Unique in a run; 0 for an access that updates nothing.
+	// Element is the update of a write: what it adds to a set, or the ordinal of an increment. It is unique
+	// in a run; 0 for an access that updates nothing.
 	Element int64 `json:"element,omitempty"`
-	// Value is the state of a key on a Final event: a JSON array of elements
-	// for a set, a number for a counter, null where nothing was written.
+	// Value is the state of a key on a Final event: a JSON array of elements for a set, a number for a
+	// counter, null if nothing was written.
 	Value json.RawMessage `json:"value,omitempty"`
 
-	// ID names a piece of work of an application, on Did and Accepted, and Answer is that of an invariant, on Asked.
+	// ID names a piece of work of an application, on Did and Accepted. Answer is the answer of an invariant,
+	// on Asked.
 	ID     string  `json:"id,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
-	// Note is the name of the phase on Phase events, the id of the fault on Deferred and
-	// Caught ones, and why the guard had no answer on accesses that it refused for want of one.
+	// Note is the name of the phase on Phase events, and the id of the fault on Deferred and Caught events.
+	// On a refused access it is why the guard could not decide.
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // why, on fail and info
 }
 
-// Stage is one of the five moments of a fault, or why there were fewer.
+// Stage is one of the five stages of a fault, or why stages are missing.
 type Stage string
 
 const (
@@ -181,37 +179,35 @@ type Fault struct {
 	Stage   Stage    `json:"stage"`   //
 	Targets []string `json:"targets"` // workers or nodes, resolved
 	Role    string   `json:"role,omitempty"`
-	// Peers are the processes that a fault of the network keeps the targets apart from.
+	// Peers are the processes that a fault of the network separates from the targets.
 	Peers []string `json:"peers,omitempty"`
 	// From and To bracket the fault, in ns: it took effect somewhere between them.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
 	// Evidence is what was read back from the target, for people.
 	Evidence string `json:"evidence,omitempty"`
-	// Moment is what the fault waited for, one of the Moment constants; "" for a time only.
-	// Actor is the worker that it waited for; "" if it waited for none.
+	// Moment is what the fault waited for, one of the Moment constants; "" if only for a time. Actor is the
+	// worker that it waited for; "" if it waited for none.
 	Moment string `json:"moment,omitempty"`
 	Actor  string `json:"actor,omitempty"`
-	// Since is how long after the event that it waited for the fault took effect, ns,
-	// on Applied; 0 for one that waited for none.
+	// Since is how long after the awaited event the fault took effect, ns, on Applied; 0 if it waited for
+	// none.
 	Since int64 `json:"since,omitempty"`
-	// Dropped is how many packets of others a fault of the network has dropped or held
-	// back, by its own counters, on Healed; nil for other kinds.
+	// Dropped is how many packets of other processes a network fault dropped or held back, by its own
+	// counters, on Healed; nil for other kinds.
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`
-	// Speed is how many seconds a clock told a second; 0 for a fault that leaves its speed
-	// alone.
+	// Speed is how many seconds a clock advanced per second; 0 for a fault that does not change the speed.
 	Speed float64 `json:"speed,omitempty"`
-	// Loss is the share of packets dropped, Delay for how many ns each was held back, and
-	// Rate how many bytes a second went on; 0 for a fault that does no such thing.
+	// Loss is the share of dropped packets, Delay is for how many ns each was held back, and Rate is the
+	// bandwidth in bytes per second; 0 for a fault without that effect.
 	Loss  float64 `json:"loss,omitempty"`
 	Delay int64   `json:"delay,omitempty"`
 	Rate  int64   `json:"rate,omitempty"`
 }
 
-// Header is the first line of a history: what the checkers must know of a run
-// that its events do not say.
+// Header is the first line of a history: what the checkers must know of a run that its events do not say.
 type Header struct {
 	Format string `json:"format"` // always "lockcheck-history"
 	Schema int    `json:"schema"`
@@ -226,61 +222,59 @@ type Header struct {
 
 	Workers []string `json:"workers"`
 	Servers []string `json:"servers,omitempty"`
-	// Reaches names the servers that a worker was told of, where that is not all
-	// of them.
+	// Reaches names the servers that a worker was told of, if these are not all servers.
 	Reaches map[string][]string `json:"reaches,omitempty"`
 
-	// Lease after which the lock can end by itself; 0 for a lock that never does.
+	// Lease is the time after which the lock can end by itself; 0 for a lock that never does.
 	Lease time.Duration `json:"lease_ns"`
-	// Grace is the grace period that the lock needs beyond Lease to be granted to a waiter. A lock without a
-	// Lease that has a Grace ends with the connection of its holder, which its servers may take
-	// so long to see; one that has neither ends by its release only.
+	// Grace is the grace period beyond Lease that the lock needs until a waiter is granted it. A lock with
+	// Grace but without Lease ends with the connection of its holder; Grace is how long its servers may take
+	// to notice that. A lock with neither ends only by its release.
 	Grace time.Duration `json:"grace_ns"`
 	// Tokens says that the lock hands out fencing tokens.
 	Tokens bool `json:"tokens"`
-	// Session says that the client renews its lease in the background, without a
-	// record, for as long as it runs and reaches its servers.
+	// Session says that the client renews its lease in the background, without a record, for as long as it
+	// runs and reaches its servers.
 	Session bool `json:"session,omitempty"`
-	// Supports lists what the lock can do that may be used against violations, of the
-	// Supports constants; nil in histories of old.
+	// Supports lists the features of the lock that help against violations, as Supports constants; nil in
+	// older histories.
 	Supports []string `json:"supports,omitzero"`
-	// Renewed says that each worker extended its lease while it was in its section, Checked that each
-	// looked at its deadline before it wrote; false in histories of old, too.
+	// Renewed says that each worker extended its lease while it was in its section. Checked says that each
+	// worker checked its deadline before it wrote. Both are also false in older histories.
 	Renewed bool `json:"renewed,omitempty"`
 	Checked bool `json:"checked_before_write,omitempty"`
-	// Wakes says that the client counts the notifications that wake up who waits.
+	// Wakes says that the client counts the notifications that wake waiters.
 	Wakes bool `json:"wakes,omitempty"`
 
-	Faults  []string `json:"faults,omitempty"`  // kinds asked for, but for those that are not supported
-	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid
-	Require []string `json:"require,omitempty"` // properties that must hold on top of the usual ones
+	Faults  []string `json:"faults,omitempty"`  // requested kinds, without the unsupported ones
+	MinOps  int64    `json:"min_ops"`           // minimal number of acknowledged updates for a valid verdict
+	Require []string `json:"require,omitempty"` // properties that must hold in addition to the usual ones
 	Seed    uint64   `json:"seed"`
 
-	// Unavailable says which kinds asked for were left out, as the user allowed, and
-	// why.
+	// Unavailable says which requested kinds were left out, as the user allowed, and why.
 	Unavailable []string `json:"unavailable,omitempty"`
 
 	// Application describes the application of WorkloadApplication; nil for a test of a lock.
 	Application *Application `json:"application,omitempty"`
 
-	// Permits is how many may hold a key at once; 0 means 1. Reentrant is how often one
-	// worker may hold it at a time; 0 means once.
+	// Permits is how many workers may hold a key at once; 0 means 1. Reentrant is how often one worker may
+	// hold it at a time; 0 means once.
 	Permits   int `json:"permits,omitempty"`
 	Reentrant int `json:"reentrant,omitempty"`
 
-	// Imported names the form that a history of others was in; "" for one of ours. What
-	// it does not say, such as the lease, is not judged.
+	// Imported names the original format of an imported history; "" for one of lockcheck. What such a history
+	// does not say, such as the lease, is not judged.
 	Imported string `json:"imported,omitempty"`
 
-	// Cluster is the run for which the servers were started, and Earlier how many runs they have
-	// served before; "" and 0 if they were started for this one.
+	// Cluster is the run that the servers were started for, and Earlier is how many runs they have served
+	// before; "" and 0 if they were started for this run.
 	Cluster string `json:"cluster,omitempty"`
 	Earlier int    `json:"earlier,omitempty"`
 
-	Parameters map[string]string `json:"parameters,omitempty"` // the rest of what was asked for
+	Parameters map[string]string `json:"parameters,omitempty"` // all other options
 	Versions   map[string]string `json:"versions,omitempty"`   // of servers and client libraries
 	Images     map[string]string `json:"images,omitempty"`     // name to digest
-	Source     string            `json:"source,omitempty"`     // where the servers come from, in words; "" for embedded ones
+	Source     string            `json:"source,omitempty"`     // where the servers come from, in words; "" for embedded servers
 	Command    []string          `json:"command,omitempty"`
 }
 
@@ -291,9 +285,9 @@ const Format = "lockcheck-history"
 type History struct {
 	Header Header
 	Events []Event
-	// Excerpt says that Events are only some of those of a history that does not fit in memory.
+	// Excerpt says that Events are only a part of a history that does not fit in memory.
 	Excerpt bool
-	// Truncated is the number of the last line where it was cut off in
-	// mid-write and therefore left out; 0 when the file is whole.
+	// Truncated is the number of the last line if it was cut off while it was written, and is therefore left
+	// out; 0 if the file is complete.
 	Truncated int
 }

@@ -146,8 +146,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLongLine: a file without newlines is given up before it fills the memory, and one with a
-// line as long as that of a large set is read.
+// TestReadLongLine: reading a file without newlines is given up before it fills the memory. A line as long as
+// that of a large set is read.
 func TestReadLongLine(t *testing.T) {
 	const good = `{"index":0,"time":1,"process":"harness","type":"info","f":"phase","note":"ready"}` + "\n"
 	for _, c := range []struct {
@@ -292,8 +292,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateWakes: only answers to acquires tell of notifications, of locks that count
-// them.
+// TestValidateWakes: only completions of acquires count notifications, and only for locks that count them.
 func TestValidateWakes(t *testing.T) {
 	woken := func(typ Type, f Function, wakes int64) Event {
 		return Event{Index: 1, Time: 2, Process: "w1", Type: typ, F: f, Key: "k0", Op: 1, Grant: "g1", Wakes: wakes}
@@ -325,7 +324,7 @@ func TestValidateWakes(t *testing.T) {
 	}
 }
 
-// TestValidateShared: only in one workload, and only where an acquire begins.
+// TestValidateShared: shared is allowed in one workload only, and only on the invocation of an acquire.
 func TestValidateShared(t *testing.T) {
 	for _, c := range []struct {
 		name, workload string

@@ -5,25 +5,24 @@ import (
 	"math"
 )
 
-// Name is a string that Names knows by a number. Zero is the empty string.
+// Name is the number of a string in Names. Zero is the empty string.
 type Name uint32
 
-// Names gives each string that occurs in a history a small number: the millions of
-// grants of a long run fit in memory as numbers, and one table serves all who judge
-// it. It is not safe for concurrent use.
+// Names interns the strings of a history as small numbers. As numbers the millions of grants of a long run
+// fit in memory, and one table serves all checkers. It is not safe for concurrent use.
 type Names struct {
 	seed  maphash.Seed
-	text  []byte // all strings, end to end
+	text  []byte // all strings, concatenated
 	ends  []uint32
 	slots []Name // open addressing: 0 is free
 }
 
-// NewNames returns a table that knows the empty string only.
+// NewNames returns a table with only the empty string.
 func NewNames() *Names {
 	return &Names{seed: maphash.MakeSeed(), ends: []uint32{0}, slots: make([]Name, 1<<10)}
 }
 
-// Of returns the number of a string, a new one if it has none yet.
+// Of returns the number of a string. It adds the string if it is new.
 func (n *Names) Of(s string) Name {
 	if s == "" {
 		return 0
@@ -34,7 +33,7 @@ func (n *Names) Of(s string) Name {
 	}
 	name := Name(len(n.ends))
 	if uint64(len(n.text)+len(s)) > math.MaxUint32 {
-		// Some three hundred million grants: what it would say of them would be wrong.
+		// That is about three hundred million grants. Offsets would overflow and names would be wrong.
 		panic("history: more than 4 GiB of names")
 	}
 	n.text = append(n.text, s...)
@@ -46,7 +45,7 @@ func (n *Names) Of(s string) Name {
 	return name
 }
 
-// Len is one more than the highest number given out.
+// Len is the highest number in use plus one.
 func (n *Names) Len() int { return len(n.ends) }
 
 // String returns the string of a name of this table.
@@ -59,7 +58,7 @@ func (n *Names) bytes(name Name) []byte {
 	return n.text[n.ends[name-1]:n.ends[name]]
 }
 
-// find returns the slot of a string, or the free one that it belongs in.
+// find returns the slot of a string, or the free slot for it.
 func (n *Names) find(s string) uint64 {
 	mask := uint64(len(n.slots) - 1)
 	slot := maphash.String(n.seed, s) & mask

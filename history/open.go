@@ -1,7 +1,7 @@
 package history
 
-// Open has the operations that were invoked and are not completed yet, and of each what a
-// reader keeps of its invocation. Names are those of the processes in a table of the reader.
+// Open has the operations that are invoked but not yet completed, with the caller's data for each. Process
+// names belong to the caller's table.
 type Open[T any] map[operation]T
 
 type operation struct {
@@ -9,11 +9,11 @@ type operation struct {
 	op      int64
 }
 
-// Invoke takes an invocation.
+// Invoke records an invocation.
 func (o Open[T]) Invoke(process Name, op int64, kept T) { o[operation{process, op}] = kept }
 
-// Complete returns what was kept of an operation that is completed; false if it was never
-// invoked, or completed before.
+// Complete returns the data of an operation that is completed; false if it was never invoked, or was
+// completed before.
 func (o Open[T]) Complete(process Name, op int64) (kept T, invoked bool) {
 	id := operation{process, op}
 	kept, invoked = o[id]

@@ -25,12 +25,11 @@ func (e *SyntaxError) Error() string {
 type Reader struct {
 	in        *bufio.Reader
 	header    Header
-	schema    int // of the file; what is read from it is of SchemaVersion
+	schema    int // of the file; events are converted to SchemaVersion
 	truncated int
 }
 
-// NewReader reads the header. A missing, foreign or newer header is a
-// *SyntaxError that names line 1.
+// NewReader reads the header. A missing, foreign or newer header is a *SyntaxError that names line 1.
 func NewReader(r io.Reader) (*Reader, error) {
 	hr := &Reader{in: bufio.NewReaderSize(r, blockSize)}
 	text, err := untilNewline(hr.in, nil, 1)
@@ -60,22 +59,22 @@ func (h Header) check() error {
 	return nil
 }
 
-// Header returns the first line, in the words of SchemaVersion.
+// Header returns the first line, converted to SchemaVersion.
 func (r *Reader) Header() Header { return r.header }
 
-// Truncated returns the number of the last line if it was cut off in mid-write
-// and therefore left out, else 0. It is known once Each has returned.
+// Truncated returns the number of the last line if it was cut off while it was written, and is therefore left
+// out; else 0. It is known once Each has returned.
 func (r *Reader) Truncated() int { return r.truncated }
 
 // blockSize is how much is decoded at a time, in bytes.
 const blockSize = 256 << 10
 
-// maxLine bounds the memory that a file can take which is no history. The longest line of one is
-// the final state of a set, of which that is some million elements.
+// maxLine limits the memory for a file that is no history. The longest line of a history is the final state
+// of a set; maxLine allows about a million elements.
 const maxLine = 64 << 20
 
-// untilNewline appends what comes up to the next newline. Its error says in which line of the file
-// it is; io.EOF is left as it is.
+// untilNewline appends the input up to the next newline. Its error names the line of the file; io.EOF is
+// returned unchanged.
 func untilNewline(in *bufio.Reader, text []byte, line int) ([]byte, error) {
 	before := bytes.LastIndexByte(text, '\n') + 1
 	for {
@@ -92,36 +91,34 @@ func untilNewline(in *bufio.Reader, text []byte, line int) ([]byte, error) {
 	}
 }
 
-// block is some lines of the file and what they say.
+// block is some lines of the file and their events.
 type block struct {
 	text   []byte // whole lines; only the last one of the file may lack its newline
-	line   int    // number of the first
-	read   error  // why nothing follows: that of the file, or io.EOF
+	line   int    // number of the first line
+	read   error  // why nothing follows: an error of the file, or io.EOF
 	events []Event
-	// bad is the error of the line after events, and cut says that it is one that was
-	// cut off in mid-write.
+	// bad is the error of the line after events. cut says that this line was cut off while it was written.
 	bad error
 	cut bool
-	// blank is the line that begins the blank ones at the end of the block, 0 for none.
+	// blank is the first of the blank lines at the end of the block, 0 for none.
 	blank int
 	done  chan struct{} // closed when decoded
 }
 
-// follows says that there is something else than blank lines in the block.
+// follows says that the block has anything except blank lines.
 func (b *block) follows() bool { return len(b.events) > 0 || b.bad != nil || b.cut }
 
-// Each calls f with all events in order, until the first error, and returns that.
-// The event is only valid until f returns. A malformed line is a *SyntaxError,
-// unless it is the last one and has no newline; blank lines may only be the last ones. It can be called once. After an error
-// of f the input may be read once more.
+// Each calls f with all events in order, until the first error, and returns that error. The event is only
+// valid until f returns. A malformed line is a *SyntaxError, unless it is the last one and has no newline.
+// Blank lines may only be the last ones. Each can be called once. After an error of f the input may be read
+// once more.
 func (r *Reader) Each(f func(*Event) error) error {
-	// Decoding is most of the work: blocks are decoded side by side and handed on in
-	// their order.
+	// Decoding is most of the work: blocks are decoded in parallel and passed on in their order.
 	todo, inOrder := make(chan *block), make(chan *block, 2*runtime.GOMAXPROCS(0))
 	stop := make(chan struct{})
 	free := sync.Pool{New: func() any { return new(block) }}
 	defer close(stop)
-	// Nobody waits for it: the input may never give anything again.
+	// Each does not wait for split, because the input may never return anything again.
 	go r.split(&free, todo, inOrder, stop)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
@@ -188,7 +185,7 @@ func (r *Reader) split(free *sync.Pool, todo, inOrder chan<- *block, stop <-chan
 	}
 }
 
-// fill reads what there is, up to blockSize, and then to the end of the line.
+// fill reads what is available, up to blockSize, and then to the end of the line.
 func (b *block) fill(in *bufio.Reader) {
 	if cap(b.text) < blockSize {
 		b.text = make([]byte, 0, 2*blockSize)

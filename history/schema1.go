@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Schema 1 says the same as schema 2 in other words. All that is known of them is here:
-// what is read from such a file is of schema 2 for whoever uses this package.
+// Schema 1 has the content of schema 2 under other names. Only this file knows them: events of such a file
+// are converted to schema 2 for all users of this package.
 const (
 	schema1Phase    = "quiet"         // PhaseRecovery
 	schema1Property = "no-dead-grant" // in Header.Require
 	schema2Property = "no-expired-grant"
 )
 
-// schemaOf returns the version that a header says it has, 0 if it says none.
+// schemaOf returns the version that a header states, 0 if it states none.
 func schemaOf(header []byte) int {
 	var h struct {
 		Schema int `json:"schema"`
@@ -24,7 +24,7 @@ func schemaOf(header []byte) int {
 	return h.Schema
 }
 
-// UnmarshalJSON reads a header of any known schema, wherever it is stored.
+// UnmarshalJSON reads a header of any known schema, in whichever file it is stored.
 func (h *Header) UnmarshalJSON(text []byte) error {
 	type plain Header
 	if err := json.Unmarshal(text, (*plain)(h)); err != nil || h.Schema != 1 {
@@ -45,12 +45,12 @@ func (h *Header) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// slowSchema1 is what slow is for schema 2.
+// slowSchema1 is slow for lines of schema 1.
 func slowSchema1(line []byte, e *Event) error {
 	old := struct {
 		*Event
 		Dead    bool            `json:"dead"`
-		Expired json.RawMessage `json:"expired"` // means nothing there
+		Expired json.RawMessage `json:"expired"` // hides Event.Expired, which schema 1 does not have
 	}{Event: e}
 	if err := slow(line, e, &old); err != nil {
 		return err
@@ -59,7 +59,7 @@ func slowSchema1(line []byte, e *Event) error {
 	return nil
 }
 
-// fromSchema1 renames what the values of an event say.
+// fromSchema1 renames the values of an event.
 func (e *Event) fromSchema1() {
 	if e.F == Phase && e.Note == schema1Phase {
 		e.Note = PhaseRecovery

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSchemas: the same run in the words of both schemas reads the same, and the words of
-// one mean nothing in the other.
+// TestSchemas: the same run in both schemas reads the same, and names of one schema mean nothing in the
+// other.
 func TestSchemas(t *testing.T) {
 	const (
 		one = `{"format":"lockcheck-history","schema":1,"workers":["w1"],"lease_ns":3,"slack_ns":7,"require":["liveness","no-dead-grant"]}
@@ -52,13 +52,12 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestHeaderAnywhere: a header is read the same where it is a part of another file, and
-// what is written is of the newest schema.
+// TestHeaderAnywhere: a header in another file is read the same way, and written in the newest schema.
 func TestHeaderAnywhere(t *testing.T) {
 	var file struct {
 		Header Header `json:"header"`
 	}
-	for range 2 { // as it was, and as it is written then
+	for range 2 { // first as it was, then as it was written
 		text, err := json.Marshal(file)
 		if file.Header.Schema == 0 {
 			text, err = []byte(`{"header":{"schema":1,"slack_ns":7000000000}}`), nil

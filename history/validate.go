@@ -15,9 +15,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("history: line %d: %s", e.Line, e.Reason)
 }
 
-// Validate reports the first event that cannot be, as an *InvalidError. A
-// prefix of a valid history is valid: invocations without completion are what
-// a killed run leaves behind.
+// Validate reports the first impossible event as an *InvalidError. A prefix of a valid history is valid: a
+// killed run leaves invocations without completion behind.
 func Validate(h *History) error {
 	v := NewValidator(h.Header, NewNames())
 	for i := range h.Events {
@@ -28,7 +27,7 @@ func Validate(h *History) error {
 	return nil
 }
 
-// Validator does the same event by event, for histories that do not fit in memory.
+// Validator validates event by event, for histories that do not fit in memory.
 type Validator struct {
 	names     *Names
 	next      int64            // index of the next event
@@ -37,27 +36,27 @@ type Validator struct {
 	open      Open[begun]
 	grants    []owner         // by name
 	acquiring map[string]bool // workers with an acquire in flight
-	wakes     bool            // are counted
-	shared    bool            // grants may be
+	wakes     bool            // wakes are counted
+	shared    bool            // acquires may be shared
 	app       *Application    // nil for a lock
 	seq       int64
 }
 
-// begun is what the completion of an operation has to agree with.
+// begun is what the completion of an operation must agree with.
 type begun struct {
 	f          Function
 	key, grant Name
 	time       int64
 }
 
-// owner is who a grant belongs to, and whether its acquire was invoked.
+// owner is the worker and key of a grant, and whether its acquire was invoked.
 type owner struct {
 	process, key Name
 	asked        bool
 }
 
-// NewValidator returns the Validator of a history that has not begun. It needs no
-// more names than whoever judges the history; they may share the table.
+// NewValidator returns a Validator for a history without events yet. It needs no more names than the Checker
+// of the history; they may share the table.
 func NewValidator(h Header, names *Names) *Validator {
 	v := &Validator{
 		names:     names,
@@ -75,8 +74,8 @@ func NewValidator(h Header, names *Names) *Validator {
 	return v
 }
 
-// Check reports as an *InvalidError why e cannot be the next event. After an error
-// it must not be called again.
+// Check reports as an *InvalidError why e cannot be the next event. After an error it must not be called
+// again.
 func (v *Validator) Check(e *Event) error {
 	err := v.event(v.next, e)
 	v.next++
@@ -121,7 +120,7 @@ func (v *Validator) event(i int64, e *Event) error {
 	return v.worker(e)
 }
 
-// woken checks that only the answer to an acquire tells of notifications.
+// woken checks that only the completion of an acquire counts notifications.
 func (v *Validator) woken(e *Event) error {
 	switch {
 	case e.Wakes == 0:
@@ -159,7 +158,7 @@ func (v *Validator) worker(e *Event) error {
 	return fmt.Errorf("type %q is not known", e.Type)
 }
 
-// client checks what is said of the client of a lock of the user's own.
+// client checks an event about the client of a user's own lock.
 func client(e *Event) error {
 	if e.Type != Info || (e.Note == "") == (e.Error == "") || e.Grant != "" {
 		return fmt.Errorf("%s needs type info, and a name or what went wrong", e.F)
@@ -304,11 +303,11 @@ func harness(e *Event) error {
 	return nil
 }
 
-// done is the set of the operations that one worker has begun. Most workers number
-// them one by one, so that a bit each is enough.
+// done is the set of the operations that one worker has begun. Most workers number them consecutively, so
+// that one bit each is enough.
 type done struct{ pages map[int64]*[1 << 6]uint64 }
 
-// first adds an operation and says whether it was not in the set.
+// first adds an operation and says whether it is new.
 func (d *done) first(op int64) bool {
 	if d.has(op) {
 		return false

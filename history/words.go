@@ -1,28 +1,27 @@
 package history
 
-// Words of the contract between those who act and those who judge, next to the kinds of
-// faults (see Fault.Kind).
+// Words of the contract between the processes that act and the checkers, in addition to the kinds of faults
+// (see Fault.Kind).
 
 // How a worker was notified that its lock is gone, as found in Event.Error of a Lost event.
 const (
 	ByService  = "service"  // a renewal failed, or the client library notified
-	ByDeadline = "deadline" // the worker looked at its own deadline
+	ByDeadline = "deadline" // the worker checked its own deadline
 )
 
-// Moments that a fault can wait for, as found in Fault.Moment. The first four are calls in
-// flight.
+// Moments that a fault can wait for, as found in Fault.Moment. The first four are calls in flight.
 const (
 	MomentAcquiring   = "acquiring"
-	MomentUncontended = "uncontended" // an acquire of a lock that nobody has by the record so far
+	MomentUncontended = "uncontended" // an acquire of a lock that is free by the record so far
 	MomentRenewing    = "renewing"
 	MomentReleasing   = "releasing"
 	MomentHolding     = "holding"  // a worker has read in its critical section
-	MomentQueued      = "queued"   // it waits while another one holds the lock
-	MomentLost        = "lost"     // it knows, or could know, that its lock is gone
-	MomentFailover    = "failover" // the servers have lost their leader, or a new one has just begun
+	MomentQueued      = "queued"   // a worker waits while another one holds the lock
+	MomentLost        = "lost"     // a worker knows, or could know, that its lock is gone
+	MomentFailover    = "failover" // the servers have lost their leader, or have just elected a new one
 )
 
-// CallOf returns the operation that is in flight at a moment; "" at one that is no call.
+// CallOf returns the operation that is in flight at a moment; "" if the moment is no call.
 func CallOf(moment string) Function {
 	switch moment {
 	case MomentAcquiring, MomentUncontended:
@@ -35,7 +34,7 @@ func CallOf(moment string) Function {
 	return ""
 }
 
-// Busy is Event.Error of an Acquire that another grant stood in the way of.
+// Busy is Event.Error of an Acquire that was refused because another grant holds the lock.
 const Busy = "busy"
 
 // Names of guards, as found in Header.Guard.
@@ -50,7 +49,7 @@ const (
 	GuardIdempotency = "idempotency-key"
 )
 
-// What a lock supports, as found in Header.Supports.
+// Features of a lock, as found in Header.Supports.
 const (
 	SupportsToken = "token" // it hands out fencing tokens
 	SupportsAsk   = "ask"   // its service can be asked who holds it
@@ -65,16 +64,16 @@ const (
 	WorkloadMutex     = "mutex"
 	WorkloadJobs      = "jobs"
 	WorkloadSemaphore = "semaphore"
-	// WorkloadReadWrite is the only one in which some of the grants are shared.
+	// WorkloadReadWrite is the only workload with shared grants.
 	WorkloadReadWrite = "read-write"
-	// WorkloadElection is the set, updated several times in each hold.
+	// WorkloadElection is the set workload with several updates in each hold.
 	WorkloadElection = "election"
 )
 
-// WritesNothing says of a workload that its workers only read.
+// WritesNothing says that the workers of a workload only read.
 func WritesNothing(workload string) bool {
 	return workload == WorkloadMutex || workload == WorkloadSemaphore
 }
 
-// LockNone is Header.Lock of the lock that keeps nobody out.
+// LockNone is Header.Lock of the lock that excludes nobody.
 const LockNone = "none"

@@ -7,19 +7,17 @@ import (
 	"sync"
 )
 
-// Writer appends events to a history file. It is safe for use by several
-// goroutines. Each event is one line and one write(2), so that a killed run
-// leaves a prefix that ReadAll accepts.
+// Writer appends events to a history file. It is safe for concurrent use. Each event is one line and one
+// write(2), so a killed run leaves a prefix that ReadAll accepts.
 type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	next int64
-	err  error // sticky: a line written in part must stay the last one
+	err  error // sticky: a partly written line must stay the last one
 }
 
-// Create makes a new history file at path with h as its first line. Format and
-// Schema of h are filled in. It is an error if the file exists: a history is
-// never written over.
+// Create creates a history file at path with h as its first line, and sets Format and Schema of h. It is an
+// error if the file exists: a history is never overwritten.
 func Create(path string, h Header) (*Writer, error) {
 	h.Format, h.Schema = Format, SchemaVersion
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
@@ -28,14 +26,14 @@ func Create(path string, h Header) (*Writer, error) {
 	}
 	w := &Writer{file: file}
 	if err := w.line(h); err != nil {
-		_ = file.Close() // the first error is the one that explains
+		_ = file.Close() // the first error is the informative one
 		return nil, err
 	}
 	return w, nil
 }
 
-// Append stamps e.Index, counting from 0, writes e and returns what was
-// written. After an error of the disk every further Append returns that error.
+// Append sets e.Index, counting from 0, writes e and returns what was written. After a write error every
+// further Append returns that error.
 func (w *Writer) Append(e Event) (Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
