@@ -51,7 +51,7 @@ func TestDisagreements(t *testing.T) {
 			}
 			got := disagreements(r, o, findOverlaps(r), wrongReleases(r), o.tokens)
 			if len(got) > 0 != (c.want != "") || len(got) > 0 && got[0].Kind != c.want {
-				t.Errorf("got %s, want %q", told(got), c.want)
+				t.Errorf("got %s, want %q", factsText(got), c.want)
 			}
 			res := newRun(c.s.history(t)).weigh(o, Options{})
 			if broken := res.Verdict == Broken && res.bug(); broken != (c.want != "") {
@@ -65,8 +65,8 @@ func TestDisagreements(t *testing.T) {
 // proven.
 func TestPorcupineGivesUp(t *testing.T) {
 	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
-	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(told(j.Facts), "kind:porcupine-silent,keys:[k0]") {
-		t.Errorf("%s %s", j.Verdict, told(j.Facts))
+	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(factsText(j.Facts), "kind:porcupine-silent,keys:[k0]") {
+		t.Errorf("%s %s", j.Verdict, factsText(j.Facts))
 	}
 	o.results["k1"] = porcupine.Illegal
 	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
@@ -74,8 +74,8 @@ func TestPorcupineGivesUp(t *testing.T) {
 	}
 	o.results["k1"] = porcupine.Ok
 	o.conflicts.add("k0", 1, func() Incident { return Incident{Key: "k0", Kind: KindGrantedTwice} })
-	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(told(j.Facts), "kind:not-linearizable,keys:[k0]") {
-		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, told(j.Facts))
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(factsText(j.Facts), "kind:not-linearizable,keys:[k0]") {
+		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, factsText(j.Facts))
 	}
 }
 

@@ -77,7 +77,7 @@ func (b *builder) finish(cutOff int) *run {
 	r.indexFaults()
 	r.applyFaults()
 	for _, w := range r.byWorker {
-		r.line(w)
+		r.orderAttempts(w)
 	}
 	r.extendByAccesses()
 	granted := 0
@@ -89,16 +89,16 @@ func (b *builder) finish(cutOff int) *run {
 			r.lastAsked = max(r.lastAsked, a.acquire.invoke, a.acquire.done)
 		}
 		if a.granted() {
-			r.settle(a)
+			r.computeHoldEnd(a)
 			granted++
 		}
 	}
 	r.holds = make([]*attempt, 0, granted)
 	for _, k := range r.keys {
-		r.order(r.byKey[k])
+		r.orderKey(r.byKey[k])
 	}
 	for _, w := range r.byWorker {
-		r.extent(w)
+		r.indexAttempts(w)
 	}
 	return r
 }
@@ -117,8 +117,8 @@ func (r *run) extendByAccesses() {
 	}
 }
 
-// order sorts the holds, accesses and elements of a key.
-func (r *run) order(k *keyed) {
+// orderKey sorts the holds, accesses and elements of a key.
+func (r *run) orderKey(k *keyed) {
 	first := len(r.holds)
 	for _, a := range k.attempts {
 		if a.granted() {
@@ -132,9 +132,9 @@ func (r *run) order(k *keyed) {
 		if i+1 < len(k.holds) && k.holds[i].worker != k.holds[i+1].worker {
 			other = int32(i + 1)
 		}
-		k.holds[i].other = other
+		k.holds[i].nextOther = other
 	}
-	r.follow(k)
+	r.computeEarliestStarts(k)
 	sorted(k.accesses, func(a, b access) int { return cmp.Compare(a.seq, b.seq) })
 	k.sortElements()
 	r.reconcile(k)
@@ -181,9 +181,9 @@ func (r *run) reconcile(k *keyed) {
 	})
 }
 
-// line sorts the attempts of a worker by their invocations. It also sets until when the worker can have acted
+// orderAttempts sorts the attempts of a worker by their invocations. It also sets until when the worker can have acted
 // under each attempt: until it asked for the same key again. That limit does not apply to a reentrant lock.
-func (r *run) line(w *actor) {
+func (r *run) orderAttempts(w *actor) {
 	w.attempts = slices.DeleteFunc(w.attempts, func(a *attempt) bool { return !a.asked })
 	sorted(w.attempts, r.byInvocation)
 	dead, again := cmp.Or(w.killed, math.MaxInt64), make(map[key]int64)
@@ -195,18 +195,18 @@ func (r *run) line(w *actor) {
 	}
 }
 
-// extent computes when each attempt of a worker asked for the lock or held it. It also computes the holds
+// indexAttempts computes when each attempt of a worker asked for the lock or held it. It also computes the holds
 // that the death of the worker can have ended: the last hold of each key, or for a reentrant lock every hold
 // that nothing else ended.
-func (r *run) extent(w *actor) {
+func (r *run) indexAttempts(w *actor) {
 	for _, a := range w.attempts {
 		for c := range a.calls {
-			w.waits = w.waits || c.outcome == open
+			w.hasOpenCall = w.hasOpenCall || c.outcome == open
 		}
 	}
-	w.ends = newEnds(len(w.attempts), func(i int) int64 {
+	w.ends = newEndTree(len(w.attempts), func(i int) int64 {
 		a := w.attempts[i]
-		end := a.acquire.over(r.end)
+		end := a.acquire.doneOr(r.end)
 		if a.granted() {
 			end = max(end, a.holdEnd)
 		}
@@ -218,7 +218,7 @@ func (r *run) extent(w *actor) {
 	again := make(map[key]bool)
 	for _, a := range slices.Backward(w.attempts) {
 		if a.granted() && a.ended == withoutTrace && !again[a.key] {
-			w.left = append(w.left, a)
+			w.abandoned = append(w.abandoned, a)
 		}
 		again[a.key] = r.header.Reentrant <= 1
 	}
@@ -239,7 +239,7 @@ func (b *builder) resource(e *history.Event) {
 	case history.Deferred:
 		b.faultEvents = append(b.faultEvents, *e)
 	case history.Final:
-		b.keyed(e.Key).read(e)
+		b.keyed(e.Key).recordFinal(e)
 	case history.Read, history.Write:
 		k, g := b.keyed(e.Key), b.names.Of(e.Grant)
 		k.accesses = append(k.accesses, access{
@@ -248,7 +248,7 @@ func (b *builder) resource(e *history.Event) {
 			write: e.F == history.Write, refused: e.Type != history.OK,
 			unanswered: e.Type != history.OK && e.Note != "",
 		})
-		k.ask(e)
+		k.recordElement(e)
 	}
 }
 
@@ -278,7 +278,7 @@ func (b *builder) client(e *history.Event) {
 	}
 }
 
-func (k *keyed) ask(e *history.Event) {
+func (k *keyed) recordElement(e *history.Event) {
 	if e.F != history.Write || e.Element == 0 {
 		return
 	}
@@ -292,7 +292,7 @@ func (k *keyed) ask(e *history.Event) {
 }
 
 func (b *builder) worker(e *history.Event) {
-	b.ask(e)
+	b.recordElement(e)
 	if e.Grant == "" {
 		return
 	}
@@ -336,9 +336,9 @@ func (b *builder) answeredWrite(e *history.Event) {
 	})
 }
 
-func (b *builder) ask(e *history.Event) {
+func (b *builder) recordElement(e *history.Event) {
 	if e.F == history.Write && e.Element != 0 {
-		b.keyed(e.Key).ask(e)
+		b.keyed(e.Key).recordElement(e)
 	}
 }
 
@@ -406,8 +406,8 @@ func (a *attempt) begin(f history.Function, at int64) pending {
 		a.extend().renewals = append(a.extend().renewals, r)
 		return pending{f, &r.call, r}
 	case history.Release:
-		if !a.tried {
-			a.tried, a.release = true, c
+		if !a.triedRelease {
+			a.triedRelease, a.release = true, c
 			return pending{f, &a.release, nil}
 		}
 		another := &c

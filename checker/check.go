@@ -80,7 +80,7 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	}
 	switch {
 	case opts.NearHolds:
-		res.Holds = r.near(res.Findings)
+		res.Holds = r.holdsNearIncidents(res.Findings)
 	case !opts.NoHolds:
 		res.Holds = r.described()
 	}

@@ -7,17 +7,17 @@ import (
 	"lockcheck/history"
 )
 
-// turn is a hold with one update: acquire, read, write, release.
-func turn(s *script, worker, grant string, at float64, element, version int64) *script {
+// oneUpdate is a hold with one update: acquire, read, write, release.
+func oneUpdate(s *script, worker, grant string, at float64, element, version int64) *script {
 	return s.acquire(worker, grant, at, at+1).read(grant, at+2, version-1).
 		write(grant, at+3, element, version-1, version).release(grant, at+4, at+5)
 }
 
-// good is the smallest valid run.
-func good() *script {
+// smallestValid is the smallest valid run.
+func smallestValid() *script {
 	s := newScript()
-	turn(s, "w1", "a", 10, 1, 1)
-	turn(s, "w2", "b", 20, 2, 2)
+	oneUpdate(s, "w1", "a", 10, 1, 1)
+	oneUpdate(s, "w2", "b", 20, 2, 2)
 	return s.final("k0", "[1,2]").end()
 }
 
@@ -29,7 +29,7 @@ func want(t *testing.T, r Results, p Property, v Verdict, total int) {
 }
 
 func TestGood(t *testing.T) {
-	r := good().check(t)
+	r := smallestValid().check(t)
 	if r.Verdict != Valid {
 		t.Errorf("not valid\n%s", r.dump())
 	}
@@ -108,10 +108,10 @@ func TestVerdict(t *testing.T) {
 		{"no lock", optimistic(overlapped()).with(func(h *history.Header) { h.Guard = "none" }), Violation, FenceSummary{}},
 		{"violation before broken", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51), Violation, FenceSummary{}},
 		{"a client before violation", failing(overlapped()), Broken, FenceSummary{}},
-		{"a client that began", named(good()), Valid, FenceSummary{}},
-		{"broken before undecided", good().with(func(h *history.Header) { h.MinOps, h.Require = 5, []string{"x"} }), Broken, FenceSummary{}},
-		{"undecided", good().with(func(h *history.Header) { h.Faults = []string{"pause"} }), Undecided, FenceSummary{}},
-		{"tokens required, none there", good().with(func(h *history.Header) { h.Require = []string{"fencing-order"} }), Undecided, FenceSummary{}},
+		{"a client that began", named(smallestValid()), Valid, FenceSummary{}},
+		{"broken before undecided", smallestValid().with(func(h *history.Header) { h.MinOps, h.Require = 5, []string{"x"} }), Broken, FenceSummary{}},
+		{"undecided", smallestValid().with(func(h *history.Header) { h.Faults = []string{"pause"} }), Undecided, FenceSummary{}},
+		{"tokens required, none there", smallestValid().with(func(h *history.Header) { h.Require = []string{"fencing-order"} }), Undecided, FenceSummary{}},
 		{"linearizability required", newScript().acquire("w1", "a", 10, 11).write("a", 12, 1, 0, 1).notHeld("a", 50, 51).acquire("w1", "c", 160, 161).release("c", 170, 171).final("k0", "[1]").end().with(func(h *history.Header) { h.Require = []string{"linearizability"} }), Violation, FenceSummary{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,8 +51,8 @@ func (b *block) before(c *block, fenced bool) bool {
 	return b.first < c.last || fenced && b.token != 0 && c.token != 0 && b.token <= c.token
 }
 
-// blocks returns the blocks of a key, and the number of their steps.
-func (r *run) blocks(k *keyed) ([]block, int) {
+// blocksOf returns the blocks of a key, and the number of their steps.
+func (r *run) blocksOf(k *keyed) ([]block, int) {
 	n, steps := 0, 0
 	for _, a := range k.attempts {
 		if a.modelled() {
@@ -84,10 +84,10 @@ func (r *run) blocks(k *keyed) ([]block, int) {
 	return blocks, steps
 }
 
-// order looks for answers about a key that no order of grants allows, and returns the number of steps.
-func (o *opinion) order(r *run, k *keyed) int {
+// findConflicts looks for answers about a key that no order of grants allows, and returns the number of steps.
+func (o *opinion) findConflicts(r *run, k *keyed) int {
 	wrong := r.tokensOutOfOrder(k, o)
-	blocks, steps := r.blocks(k)
+	blocks, steps := r.blocksOf(k)
 	for i := range blocks {
 		for s := range r.stepsOf(blocks[i].attempt) {
 			o.contradiction(r, &blocks[i], s)

@@ -52,7 +52,7 @@ func TestCorpus(t *testing.T) {
 	for _, e := range entries {
 		t.Run(e.name, func(t *testing.T) {
 			noBug(t, e.results)
-			same(t, e.file(judgedFile), factsOf(t, e.results), func(was, is []byte) []string {
+			compareFile(t, e.file(judgedFile), factsOf(t, e.results), func(was, is []byte) []string {
 				return jsonDifferences("", fromJSON(t, was), fromJSON(t, is))
 			})
 		})
@@ -67,7 +67,7 @@ func TestCorpus(t *testing.T) {
 		}
 	})
 	t.Run("summary", func(t *testing.T) {
-		same(t, filepath.Join(corpusFolder, tableFile), []byte(summaryOf(entries)), differingLines)
+		compareFile(t, filepath.Join(corpusFolder, tableFile), []byte(summaryOf(entries)), differingLines)
 	})
 }
 
@@ -112,8 +112,8 @@ func TestStaleFiles(t *testing.T) {
 	}
 }
 
-// same compares a file with its expected content, or writes that content with the flag -update.
-func same(t *testing.T, file string, is []byte, compare func(was, is []byte) []string) {
+// compareFile compares a file with its expected content, or writes that content with the flag -update.
+func compareFile(t *testing.T, file string, is []byte, compare func(was, is []byte) []string) {
 	t.Helper()
 	was, err := os.ReadFile(file)
 	if err != nil && !(*update && errors.Is(err, fs.ErrNotExist)) {
@@ -169,9 +169,9 @@ var judgeCorpus = sync.OnceValues(func() ([]judgedEntry, error) {
 	return entries, nil
 })
 
-// unhurried removes the only limit of porcupine that depends on the speed of the machine. The remaining
+// stepsOnly removes the only limit of porcupine that depends on the speed of the machine. The remaining
 // limits count steps.
-var unhurried = Options{PorcupineLimit: time.Hour}
+var stepsOnly = Options{PorcupineLimit: time.Hour}
 
 func (e *judgedEntry) judgeRecord(path string) error {
 	text, err := gunzipped(path)
@@ -196,7 +196,7 @@ func (e *judgedEntry) judgeRecord(path string) error {
 		return err
 	}
 	e.cutOff = reader.Truncated() != 0
-	e.results = judge.Results(reader.Truncated(), unhurried)
+	e.results = judge.Results(reader.Truncated(), stepsOnly)
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (e *judgedEntry) judgeForeign(path string) error {
 	if err != nil {
 		return err
 	}
-	e.header, e.events, e.results = h.Header, h.Events, Check(h, unhurried)
+	e.header, e.events, e.results = h.Header, h.Events, Check(h, stepsOnly)
 	return nil
 }
 

@@ -23,7 +23,7 @@ type crowd struct {
 	members []*member // by start
 	over    int       // number of members whose holds are over
 	turns   turns
-	groups  map[pairing]*alike
+	groups  map[pairing]*pairGroup
 	workers map[worker][]*member
 	fresh   []*member // members whose key no other worker has been granted since
 	lengths [2]lengths
@@ -34,28 +34,28 @@ type crowd struct {
 // member is a hold of the key in a crowd.
 type member struct {
 	*attempt
-	in         *alike // nil if the hold is over
-	turn       int64  // when its group changes, or the hold is over
+	in         *pairGroup // nil if the hold is over
+	turn       int64      // when its group changes, or the hold is over
 	own        []int64
 	ranked     bool
 	released   int64 // grantEnd.orReleased
 	unreleased int64 // grantEnd.unreleased
-	apart      bool  // excluded from the count of its group for the current hold
+	excluded   bool  // excluded from the count of its group for the current hold
 }
 
 // pairing is how a pair counts if the later hold begins now.
 type pairing struct {
-	shared  bool
-	valid   bool // the earlier hold is within its validity
-	ended   bool // the grant of the earlier hold can have ended
-	state   HolderState
-	why     origin // of the pair
-	class   string
-	own     bool   // no fault explains it
-	expired *fault // the fault that explains it if the later grant had expired when it arrived
+	shared       bool
+	valid        bool // the earlier hold is within its validity
+	ended        bool // the grant of the earlier hold can have ended
+	state        HolderState
+	why          origin // of the pair
+	class        string
+	withoutFault bool   // no fault explains it
+	expired      *fault // the fault that explains it if the later grant had expired when it arrived
 }
 
-type alike struct {
+type pairGroup struct {
 	pairing
 	n        int64     // number of members
 	unmarked []*member // members that may not be marked as origins yet, and a few that have left
@@ -65,7 +65,7 @@ type alike struct {
 // countCrowd counts the overlaps of holds[from:] with the active holds and with each other, until no worker
 // holds the key. It returns the index of the next hold.
 func (t *together) countCrowd(r *run, active, holds []*attempt, from int) (next int) {
-	c := &crowd{run: r, into: t, groups: make(map[pairing]*alike), workers: make(map[worker][]*member)}
+	c := &crowd{run: r, into: t, groups: make(map[pairing]*pairGroup), workers: make(map[worker][]*member)}
 	last := int64(math.MinInt64)
 	for _, a := range active {
 		last = max(last, a.holdEnd)
@@ -129,12 +129,12 @@ func (c *crowd) group(m *member, now int64) {
 	s := c.run.pairing(m, now)
 	g := c.groups[s]
 	if g == nil {
-		g = &alike{pairing: s}
+		g = &pairGroup{pairing: s}
 		c.groups[s] = g
 	}
 	m.in, m.turn = g, min(m.holdEnd, c.run.nextTurn(m, now))
 	g.n++
-	if !m.origin {
+	if !m.countedAsOrigin {
 		g.unmarked = append(g.unmarked, m)
 	}
 }
@@ -142,9 +142,9 @@ func (c *crowd) group(m *member, now int64) {
 // pairing says how pairs with a member count from a time until the member's next turn.
 func (r *run) pairing(m *member, now int64) pairing {
 	s := pairing{shared: m.shared, valid: m.deadline > now, ended: m.released <= now, state: r.state(m.attempt, now)}
-	if s.own = true; !leaseUnknown(r.header) {
+	if s.withoutFault = true; !leaseUnknown(r.header) {
 		c := r.whyGone(m.attempt, now, false)
-		s.class, s.why, s.own = c.class, origin{c.fault, c.span.from}, c.isOwn()
+		s.class, s.why, s.withoutFault = c.class, origin{c.fault, c.span.from}, c.withoutFault()
 		s.expired = r.whyGone(m.attempt, now, true).fault
 	}
 	return s
@@ -153,8 +153,8 @@ func (r *run) pairing(m *member, now int64) pairing {
 // turnsOf returns, sorted, the times at which the pairing of a grant may change.
 func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	lease, allowance := r.header.Lease, clockAllowance(r.header.Lease)
-	all := []int64{a.deadline, a.until - allowance, r.certainly(a), e.lapse, e.release, e.byService()}
-	for _, begin := range []int64{a.acquire.invoke, a.after} {
+	all := []int64{a.deadline, a.until - allowance, r.certainLeaseEnd(a), e.lapse, e.release, e.byService()}
+	for _, begin := range []int64{a.acquire.invoke, a.earliestStart} {
 		all = append(all, later(begin, lease)-allowance)
 	}
 	for _, c := range a.renewals() {
@@ -192,7 +192,7 @@ func (r *run) nextTurn(m *member, now int64) int64 {
 		}
 	}
 	turn(r.forces.nextBegin(now))
-	for _, e := range r.earlies {
+	for _, e := range r.earlyEndReasons {
 		turn(e.faults.nextBegin(now))
 	}
 	return next
@@ -239,12 +239,12 @@ func (c *crowd) count(h *attempt) {
 		return
 	}
 	c.findEarly(h)
-	apart := c.strangers(h)
-	for _, those := range []func(*attempt) []*member{c.listed, c.peculiar} {
+	apart := c.nonOverlapping(h)
+	for _, those := range []func(*attempt) []*member{c.listed, c.comparedSingly} {
 		for _, m := range those(h) {
 			c.into.add(c.run, c.run.overlap(m.attempt, h))
 			apart = append(apart, m)
-			m.apart = true
+			m.excluded = true
 		}
 	}
 	c.countLengths(h, apart)
@@ -253,13 +253,13 @@ func (c *crowd) count(h *attempt) {
 	apart = append(apart, later...)
 	for _, m := range apart {
 		m.in.n--
-		m.apart = true
+		m.excluded = true
 	}
 	c.countGroups(h)
 	c.notify(h)
 	for _, m := range apart {
 		m.in.n++
-		m.apart = false
+		m.excluded = false
 	}
 }
 
@@ -275,8 +275,9 @@ func (c *crowd) findEarly(h *attempt) {
 	}
 }
 
-// strangers excludes the members that do not overlap with a hold, except those that share the lock.
-func (c *crowd) strangers(h *attempt) (apart []*member) {
+// nonOverlapping returns the members that do not overlap with a hold, and marks them as excluded. Members that
+// share the lock with the hold are not among them.
+func (c *crowd) nonOverlapping(h *attempt) (apart []*member) {
 	own := slices.DeleteFunc(c.workers[h.worker], (*member).isOver)
 	c.workers[h.worker] = own
 	apart = slices.Clone(own)
@@ -288,7 +289,7 @@ func (c *crowd) strangers(h *attempt) (apart []*member) {
 		}
 	}
 	for _, m := range apart {
-		m.apart = true
+		m.excluded = true
 	}
 	return apart
 }
@@ -309,28 +310,28 @@ func (c *crowd) listed(h *attempt) (all []*member) {
 	tied := c.into.full && h.acquire.done == last.From && key >= last.Key
 	for _, m := range c.members {
 		beyond := tied && (key > last.Key || min(grant, c.run.name(m.grant)) > last.Grants[0])
-		if !beyond && !m.apart && m.meets(h) {
+		if !beyond && !m.excluded && m.meets(h) {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// peculiar returns the members whose overlap with a hold depends on more of the hold than its beginning. If
+// comparedSingly returns the members whose overlap with a hold depends on more of the hold than its beginning. If
 // both acquires were open at once, they may have been granted in the other order (see inOrder). Then the
 // later hold may be the one that ended early (see whyReplaced).
-func (c *crowd) peculiar(h *attempt) (all []*member) {
+func (c *crowd) comparedSingly(h *attempt) (all []*member) {
 	r, now, ranked, released := c.run, h.acquire.done, c.run.rankedByToken(h), c.run.endOf(h).orReleased()
 	early := r.endedEarly(h, now)
 	doubt := early.class != CauseTwice && !h.expired && !leaseUnknown(r.header)
-	always := early.fault == nil && h.wasTold() // for any member
+	always := early.fault == nil && h.reportedGone() // for any member
 	if !ranked && released > now && !doubt {
 		return nil
 	}
 	for _, m := range c.since(h.acquire.invoke) {
 		byToken := ranked && m.ranked
 		switch {
-		case m.apart || !m.meets(h):
+		case m.excluded || !m.meets(h):
 		case byToken && m.token > h.token: // handled by replacing
 			if m.acquire.done == now {
 				all = append(all, m)
@@ -355,7 +356,7 @@ func (c *crowd) replacing(h *attempt) (later []*member) {
 		return nil
 	}
 	for _, m := range c.since(h.acquire.invoke) {
-		if m.ranked && m.token > h.token && m.acquire.done < h.acquire.done && !m.apart && m.meets(h) {
+		if m.ranked && m.token > h.token && m.acquire.done < h.acquire.done && !m.excluded && m.meets(h) {
 			later = append(later, m)
 		}
 	}
@@ -373,7 +374,7 @@ func (c *crowd) countReplacing(h *attempt, later []*member) {
 		}
 		p.valid = m.in.valid
 		c.countPairs(p, h, m.expired, 1, 0)
-		if c.isOwn(p, m.expired) {
+		if c.withoutFault(p, m.expired) {
 			c.run.origins.mark(h)
 		}
 	}
@@ -388,14 +389,14 @@ func (c *crowd) countGroups(h *attempt) {
 			continue
 		}
 		c.countPairs(g.pairing, h, h.expired, g.n, doubtful)
-		if !c.isOwn(g.pairing, h.expired) {
+		if !c.withoutFault(g.pairing, h.expired) {
 			continue
 		}
 		g.unmarked = slices.DeleteFunc(g.unmarked, func(m *member) bool {
-			if m.in == g && !m.apart {
+			if m.in == g && !m.excluded {
 				c.run.origins.mark(m.attempt)
 			}
-			return m.in != g || m.origin
+			return m.in != g || m.countedAsOrigin
 		})
 	}
 }
@@ -418,17 +419,17 @@ func (c *crowd) countPairs(p pairing, h *attempt, expired bool, n, doubtful int6
 	}
 	c.into.summary.count(class, p.state, n)
 	c.into.more(c.run.name(h.key), n)
-	if !c.isOwn(p, expired) {
+	if !c.withoutFault(p, expired) {
 		c.run.origins.explain(why)
 	}
 }
 
-// isOwn says that no fault explains a pair.
-func (c *crowd) isOwn(p pairing, expired bool) bool {
+// withoutFault says that no fault explains a pair.
+func (c *crowd) withoutFault(p pairing, expired bool) bool {
 	if expired && !leaseUnknown(c.run.header) {
 		return p.expired == nil
 	}
-	return p.own
+	return p.withoutFault
 }
 
 // countLengths adds up how long a hold overlaps with the members that are not excluded.
@@ -458,7 +459,7 @@ func (c *crowd) countLengths(h *attempt, apart []*member) {
 // notify records when the members that a hold replaces learned of it.
 func (c *crowd) notify(h *attempt) {
 	c.fresh = slices.DeleteFunc(c.fresh, func(m *member) bool {
-		if !m.isOver() && !m.apart && !m.shares(h) {
+		if !m.isOver() && !m.excluded && !m.shares(h) {
 			c.into.notify(overlap{earlier: m.attempt, later: h})
 		}
 		return m.isOver() || m.replaced

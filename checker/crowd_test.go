@@ -34,15 +34,15 @@ func found(h *history.History, crowdFrom int, into incidents) (*run, together) {
 	return r, t
 }
 
-// differently says how two counts of the overlaps of a history differ; "" if they agree.
-func differently(h *history.History, one, other int) string {
+// crowdDifference says how two counts of the overlaps of a history differ; "" if they agree.
+func crowdDifference(h *history.History, one, other int) string {
 	r1, t1 := countedBy(h, one)
 	r2, t2 := countedBy(h, other)
 	listed1, listed2 := listedBy(h, one), listedBy(h, other)
 	early := func(r *run, t together) []string { return r.pairs(slices.Collect(maps.Values(t.early))) }
 	marked := func(r *run) (all []string) {
 		for _, a := range r.holds {
-			all = append(all, fmt.Sprint(r.name(a.grant), a.origin, a.replaced))
+			all = append(all, fmt.Sprint(r.name(a.grant), a.countedAsOrigin, a.replaced))
 		}
 		return all
 	}
@@ -61,7 +61,7 @@ func differently(h *history.History, one, other int) string {
 		what       string
 		one, other any
 	}{
-		{"listed", told(listed1.first()), told(listed2.first())},
+		{"listed", factsText(listed1.first()), factsText(listed2.first())},
 		{"total where some are listed", listed1.total, listed2.total},
 		{"causes where some are listed", listed1.causes, listed2.causes},
 		{"total", t1.total, t2.total},
@@ -92,7 +92,7 @@ func TestCrowd(t *testing.T) {
 			h, _ = simulation.Run(seed, simulation.Random(rand.New(rand.NewPCG(seed, 3)), seed%2 == 0))
 		}
 		for _, from := range []int{1, 3} {
-			if what := differently(h, from, math.MaxInt); what != "" {
+			if what := crowdDifference(h, from, math.MaxInt); what != "" {
 				t.Fatalf("seed %d, a crowd of %d: %s\n%s", seed, from, what, dumpEvents(h))
 			}
 		}
@@ -158,7 +158,7 @@ func firstByHand(h *history.History) (first []listing, total int) {
 		holds := r.byKey[key].holds
 		for i, b := range holds {
 			for _, a := range holds[:i] {
-				if a.holdEnd > b.acquire.done && a.worker != b.worker && !a.shares(b) && (b.holdEnd > b.acquire.done || b.within(a)) {
+				if a.holdEnd > b.acquire.done && a.worker != b.worker && !a.shares(b) && (b.holdEnd > b.acquire.done || b.beginsWithin(a)) {
 					o := r.overlap(a, b)
 					all = append(all, listing{o.from, r.name(key), r.name(o.earlier.grant), r.name(o.later.grant)})
 				}
@@ -276,7 +276,7 @@ func TestAllHold(t *testing.T) {
 	if f.Total != n*(n-1)/2 || len(f.Violations) != MaxListed {
 		t.Errorf("%d overlaps, %d listed", f.Total, len(f.Violations))
 	}
-	if what := differently(allHold(n), crowdFrom, math.MaxInt); what != "" {
+	if what := crowdDifference(allHold(n), crowdFrom, math.MaxInt); what != "" {
 		t.Error(what)
 	}
 }

@@ -18,7 +18,7 @@ const maxRemembered = 64 << 20
 // effort limits porcupine's search on one key. Unlike a time limit it ends the search at the same point on
 // every machine.
 type effort struct {
-	more        int // tries allowed beyond the usual ones
+	extraTries  int // tries allowed beyond the usual ones
 	tries, kept int // tries and remembered states that are left
 }
 
@@ -27,7 +27,7 @@ type effort struct {
 func newEffort(more, steps int) *effort {
 	const overhead = 160 // bytes
 	tries := triesPerStep*steps + more
-	return &effort{more: more, tries: tries, kept: maxRemembered / (overhead + steps/8)}
+	return &effort{extraTries: more, tries: tries, kept: maxRemembered / (overhead + steps/8)}
 }
 
 func (e *effort) spent() bool { return e.tries <= 0 || e.kept <= 0 }
@@ -56,9 +56,9 @@ func (e *effort) bound(m porcupine.Model) porcupine.Model {
 func (e *effort) result(answer porcupine.CheckResult) (porcupine.CheckResult, int) {
 	switch {
 	case answer == porcupine.Unknown:
-		return answer, e.more
+		return answer, e.extraTries
 	case answer == porcupine.Illegal && e.spent():
 		answer = porcupine.Unknown
 	}
-	return answer, max(0, e.more-e.tries)
+	return answer, max(0, e.extraTries-e.tries)
 }

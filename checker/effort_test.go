@@ -53,8 +53,8 @@ func TestHopeless(t *testing.T) {
 			t.Errorf("%s: porcupine says %s, want %s", c.name, o.results["k0"], c.answer)
 		}
 		j := linearizability(o)
-		if silent := strings.Contains(told(j.Facts), "kind:porcupine-silent,keys:[k0]"); j.Verdict != c.verdict || silent != (c.answer == porcupine.Unknown) {
-			t.Errorf("%s: %s: %s", c.name, j.Verdict, told(j.Facts))
+		if silent := strings.Contains(factsText(j.Facts), "kind:porcupine-silent,keys:[k0]"); j.Verdict != c.verdict || silent != (c.answer == porcupine.Unknown) {
+			t.Errorf("%s: %s: %s", c.name, j.Verdict, factsText(j.Facts))
 		}
 		if err := Visualize(h, &bytes.Buffer{}, time.Hour); err != nil {
 			t.Errorf("%s: %v", c.name, err)

@@ -2,19 +2,19 @@ package checker
 
 import "math"
 
-// ends is a search tree over intervals that are sorted by their beginnings. It finds the intervals that last
+// endTree is a search tree over intervals that are sorted by their beginnings. It finds the intervals that last
 // until a time or longer without scanning the others. Halving the list repeatedly divides it into parts, and
 // the middle of each part stores the latest end in that part. (An augmented search tree without pointers;
 // after T. Cormen et al., "Introduction to Algorithms", chapter on interval trees.)
-type ends []int64
+type endTree []int64
 
-func newEnds(n int, end func(int) int64) ends {
-	e := make(ends, n)
+func newEndTree(n int, end func(int) int64) endTree {
+	e := make(endTree, n)
 	e.fill(0, n, end)
 	return e
 }
 
-func (e ends) fill(from, to int, end func(int) int64) int64 {
+func (e endTree) fill(from, to int, end func(int) int64) int64 {
 	if from == to {
 		return math.MinInt64
 	}
@@ -25,9 +25,9 @@ func (e ends) fill(from, to int, end func(int) int64) int64 {
 
 // since yields, in order, the indexes among the first n intervals that end at a time or later. It also yields
 // a few intervals that end earlier.
-func (e ends) since(time int64, n int, yield func(int) bool) { e.part(0, len(e), time, n, yield) }
+func (e endTree) since(time int64, n int, yield func(int) bool) { e.part(0, len(e), time, n, yield) }
 
-func (e ends) part(from, to int, time int64, n int, yield func(int) bool) bool {
+func (e endTree) part(from, to int, time int64, n int, yield func(int) bool) bool {
 	middle := (from + to) / 2
 	if from == to || from >= n || e[middle] < time {
 		return true

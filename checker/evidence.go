@@ -240,7 +240,7 @@ func (r *run) contended(h *attempt, from, to int64) bool {
 			continue
 		}
 		for a := range w.between(from, to) {
-			asked := a.acquire.invoke <= to && a.acquire.over(r.end) >= from
+			asked := a.acquire.invoke <= to && a.acquire.doneOr(r.end) >= from
 			if a.key == h.key && !a.shares(h) && (asked || a.heldIn(from, to)) {
 				if others++; others >= permits(r.header) {
 					return true
@@ -263,7 +263,7 @@ func (f *fault) hitWaiter(r *run) bool {
 	}
 	for w := range r.workersOf(f) {
 		for a := range w.between(f.certainFrom, f.certainTo) {
-			if a.acquire.invoke <= f.certainFrom && a.acquire.over(r.end) >= f.certainTo {
+			if a.acquire.invoke <= f.certainFrom && a.acquire.doneOr(r.end) >= f.certainTo {
 				return true
 			}
 		}
@@ -274,7 +274,7 @@ func (f *fault) hitWaiter(r *run) bool {
 // killedAtWork says whether a killed target held the lock or had a call to the service open.
 func (f *fault) killedAtWork(r *run) bool {
 	for w := range r.workersOf(f) {
-		if w.waits {
+		if w.hasOpenCall {
 			return true
 		}
 	}
@@ -302,7 +302,7 @@ func (r *run) holdsOfKilled(f *fault) iter.Seq[*attempt] {
 			if !f.does(history.Ends) {
 				return
 			}
-			for _, a := range w.left {
+			for _, a := range w.abandoned {
 				if !yield(a) {
 					return
 				}

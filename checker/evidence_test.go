@@ -126,7 +126,7 @@ func TestFaultEvidence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
-			found := told(r.of(FaultEvidence).Facts)
+			found := factsText(r.of(FaultEvidence).Facts)
 			for _, g := range FaultGroups(r.Faults, c.s.header) {
 				found += fmt.Sprintf("; %d %s", g.Count(FaultCoverage.Counts), g.Name)
 				if g.OfHolders {
@@ -170,29 +170,29 @@ func TestAssumptions(t *testing.T) {
 		v     Verdict
 		found string
 	}{
-		{"complete", good(), Valid, ""},
-		{"too few", good().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "kind:too-few,n:2,of:3"},
-		{"no end", turn(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "kind:history-ends"},
+		{"complete", smallestValid(), Valid, ""},
+		{"too few", smallestValid().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "kind:too-few,n:2,of:3"},
+		{"no end", oneUpdate(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "kind:history-ends"},
 		{"nothing done", newScript().end(), Undecided, "kind:too-few,of:1"},
-		{"unknown requirement", good().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, "kind:unknown-property,said:speed"},
+		{"unknown requirement", smallestValid().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, "kind:unknown-property,said:speed"},
 		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).release("a", 20, 21).end(), Valid, ""},
 		{"mutex without releases", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).end(), Undecided, "kind:too-few,of:1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.check(t)
-			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(told(f.Facts), c.found) {
-				t.Errorf("%s %q", f.Verdict, told(f.Facts))
+			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(factsText(f.Facts), c.found) {
+				t.Errorf("%s %q", f.Verdict, factsText(f.Facts))
 			}
 		})
 	}
-	broken := good()
+	broken := smallestValid()
 	broken.add(9002, history.Event{Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseBroken, Error: "docker is gone"})
-	if r := broken.check(t); r.Verdict != Broken || told(r.of(Assumptions).Facts) != "[{kind:run-failed,said:docker is gone}]" {
+	if r := broken.check(t); r.Verdict != Broken || factsText(r.of(Assumptions).Facts) != "[{kind:run-failed,said:docker is gone}]" {
 		t.Error(r.dump())
 	}
-	h := good().history(t)
+	h := smallestValid().history(t)
 	h.Truncated = 17
-	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(told(f.Facts), "kind:cut-off,n:17") {
-		t.Error(told(f.Facts))
+	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(factsText(f.Facts), "kind:cut-off,n:17") {
+		t.Error(factsText(f.Facts))
 	}
 }

@@ -82,14 +82,14 @@ func (r *run) wantedByOthers(h *attempt, after int64) bool {
 		*last = r.lastAskedFor(slices.DeleteFunc(slices.Clone(k.attempts), h.shares))
 	}
 	return slices.ContainsFunc((*last)[:], func(a *attempt) bool {
-		return a != nil && a.worker != h.worker && a.acquire.over(r.end) > after
+		return a != nil && a.worker != h.worker && a.acquire.doneOr(r.end) > after
 	})
 }
 
 // lastAskedFor returns, of two different workers, the attempts that were open last.
 func (r *run) lastAskedFor(attempts []*attempt) *[2]*attempt {
 	last := &[2]*attempt{}
-	later := func(a, b *attempt) bool { return b == nil || a.acquire.over(r.end) > b.acquire.over(r.end) }
+	later := func(a, b *attempt) bool { return b == nil || a.acquire.doneOr(r.end) > b.acquire.doneOr(r.end) }
 	for _, a := range attempts {
 		switch {
 		case !a.asked:

@@ -84,7 +84,7 @@ func TestLossNotifications(t *testing.T) {
 			t.Errorf("%s: measured %+v", c.name, notified)
 		}
 	}
-	if got := good().check(t).LossNotifications; got != (LossNotificationSummary{}) {
+	if got := smallestValid().check(t).LossNotifications; got != (LossNotificationSummary{}) {
 		t.Errorf("without overlaps: %+v", got)
 	}
 }

@@ -111,7 +111,7 @@ func collectFaults(r *run, events []history.Event) []fault {
 	faults := make([]fault, 0, len(order))
 	for _, id := range order {
 		f := byID[id]
-		f.endless(r)
+		f.makeKillPermanent(r)
 		if f.Applied && f.End == 0 {
 			f.End = r.end
 			if f.Proven && !r.ended() {
@@ -123,9 +123,9 @@ func collectFaults(r *run, events []history.Event) []fault {
 	return faults
 }
 
-// endless makes a kill of workers permanent: it is never undone. For all other workers it was over as soon as
+// makeKillPermanent makes a kill of workers permanent: it is never undone. For all other workers it was over as soon as
 // it had happened, and nothing was left to heal.
-func (f *fault) endless(r *run) {
+func (f *fault) makeKillPermanent(r *run) {
 	if !f.does(history.Ends) || !f.Applied || !f.onlyWorkers(r.workers) {
 		return
 	}

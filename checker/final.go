@@ -16,7 +16,7 @@ type finals struct {
 	after int64 // sequence number of the last write that was accepted before the reads
 }
 
-func (k *keyed) read(e *history.Event) {
+func (k *keyed) recordFinal(e *history.Event) {
 	written := int64(0)
 	for i := len(k.accesses) - 1; i >= 0 && written == 0; i-- {
 		if w := &k.accesses[i]; w.write && !w.refused {
@@ -29,8 +29,8 @@ func (k *keyed) read(e *history.Event) {
 	k.finals.reads = append(k.finals.reads, *e)
 }
 
-// read says whether the final state of the key was read.
-func (f *finals) read() bool { return len(f.reads) > 0 }
+// wasRead says whether the final state of the key was read.
+func (f *finals) wasRead() bool { return len(f.reads) > 0 }
 
 // time is when the last read happened.
 func (f *finals) time() int64 { return f.reads[len(f.reads)-1].Time }

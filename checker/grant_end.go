@@ -37,7 +37,7 @@ func (r *run) endOf(a *attempt) grantEnd { return r.endUnrenewed(a, math.MaxInt6
 func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 	lease := a.leaseUnrenewed(r.header.Lease, since)
 	e := grantEnd{
-		lease: lease, likelyLease: max(lease, later(a.after, r.header.Lease)), allowance: clockAllowance(r.header.Lease),
+		lease: lease, likelyLease: max(lease, later(a.earliestStart, r.header.Lease)), allowance: clockAllowance(r.header.Lease),
 		lapse: r.lapse(a), release: math.MaxInt64,
 	}
 	for c := range a.releases {

@@ -27,8 +27,8 @@ func (e ending) String() HoldEnd {
 	return EndedWithoutTrace
 }
 
-// settle computes when the hold of a granted attempt ended, and until when it was valid.
-func (r *run) settle(a *attempt) {
+// computeHoldEnd computes when the hold of a granted attempt ended, and until when it was valid.
+func (r *run) computeHoldEnd(a *attempt) {
 	a.holdEnd, a.ended = a.ending()
 	// In an odd history a clean-up may precede the grant. The hold then has no length.
 	a.holdEnd = max(a.holdEnd, a.acquire.done)
@@ -90,32 +90,32 @@ func (a *attempt) validUntil(end int64) int64 {
 	return a.validBy(end)
 }
 
-// follow computes the earliest time at which each hold of a key can have begun: not before the previous hold
+// computeEarliestStarts computes the earliest time at which each hold of a key can have begun: not before the previous hold
 // was over. The lease of a session does not count from the grant, so it has no such bound.
-func (r *run) follow(k *keyed) {
+func (r *run) computeEarliestStarts(k *keyed) {
 	if !exclusive(r.header) || r.header.Session {
 		return
 	}
 	for i, a := range k.holds {
 		// A previous hold is one that was granted before this one was asked for, or before this one can have
 		// ended.
-		before := min(i, k.after(max(a.acquire.invoke, r.endOf(a).byService())-1)) - 1
-		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
+		before := min(i, k.firstHoldAfter(max(a.acquire.invoke, r.endOf(a).byService())-1)) - 1
+		if last := min(i, k.firstHoldAfter(r.validityStart(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
 			before = last
 		}
 		if before >= 0 && !(r.rankedByToken(a) && k.holds[before].token > a.token) {
-			a.after = min(r.gone(k.holds[before]), a.acquire.done)
+			a.earliestStart = min(r.earliestEnd(k.holds[before]), a.acquire.done)
 		}
 		// No lease ends before its grant.
 		if end := r.endOf(a).likelyLease; end <= a.acquire.done && r.promptSince(a, end) {
-			a.after = r.claimed(a)
+			a.earliestStart = r.validityStart(a)
 		}
 	}
 }
 
-// gone is the earliest time at which the service can have ended a hold. It is 0 (unknown) if the service says
+// earliestEnd is the earliest time at which the service can have ended a hold. It is 0 (unknown) if the service says
 // that the hold ended earlier, or if a fault of the servers can have ended it.
-func (r *run) gone(a *attempt) int64 {
+func (r *run) earliestEnd(a *attempt) int64 {
 	end := r.endOf(a).likely()
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
 		return 0
@@ -125,7 +125,7 @@ func (r *run) gone(a *attempt) int64 {
 			return 0
 		}
 	}
-	for _, e := range r.earlies {
+	for _, e := range r.earlyEndReasons {
 		if e.faults.first(a.acquire.invoke, end) >= 0 {
 			return 0
 		}
@@ -136,9 +136,9 @@ func (r *run) gone(a *attempt) int64 {
 	return end
 }
 
-// claimed is the time from which the client counts the validity of a hold: when it sent the request that was
+// validityStart is the time from which the client counts the validity of a hold: when it sent the request that was
 // granted. That may be long after the worker began to wait. Without a validity it is the time of the answer.
-func (r *run) claimed(a *attempt) int64 {
+func (r *run) validityStart(a *attempt) int64 {
 	if a.until == 0 || r.header.Lease <= 0 {
 		return a.acquire.done
 	}

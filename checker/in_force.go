@@ -13,8 +13,8 @@ import (
 // operations have tens of thousands of faults, and as many violations to explain.
 type faultTimes struct {
 	times []faultTime // by their beginnings
-	ends  ends
-	least []int32 // the lowest index of a fault in each part of the tree, as in ends
+	ends  endTree
+	least []int32 // the lowest index of a fault in each part of the tree, as in endTree
 }
 
 // faultTime is a time of the fault at an index of run.faults.
@@ -36,7 +36,7 @@ func newFaultTimes(faults []fault, times func(*fault) []span) *faultTimes {
 		}
 	}
 	sorted(t.times, func(a, b faultTime) int { return cmp.Compare(a.from, b.from) })
-	t.ends = newEnds(len(t.times), func(i int) int64 { return t.times[i].to })
+	t.ends = newEndTree(len(t.times), func(i int) int64 { return t.times[i].to })
 	t.least = make([]int32, len(t.times))
 	t.fill(0, len(t.times))
 	return t
@@ -107,14 +107,14 @@ func (r *run) inForce(from, to int64) []string {
 // lost. The last answer then need not be that of the first request. Lockcheck's own clients report an unknown
 // outcome in this case.
 func (r *run) mayRepeat(w worker, c *call) bool {
-	return len(r.clients) > 0 && slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
+	return len(r.clients) > 0 && slices.ContainsFunc(r.answerLosses.all(c.invoke, c.done), func(i int32) bool {
 		f := &r.faults[i]
 		return r.onServersAlone(f) || f.involves(r.name(w))
 	})
 }
 
-// early is a reason why a grant can have ended early, with the faults that provide it.
-type early struct {
+// earlyEndReason is a reason why a grant can have ended early, with the faults that provide it.
+type earlyEndReason struct {
 	class  string
 	faults *faultTimes
 }
@@ -134,13 +134,13 @@ func (r *run) indexFaults() {
 	doing := func(effects ...history.Effect) *faultTimes {
 		return those(func(f *fault) bool { return r.onServers(f) && f.doesAny(effects...) }, whole)
 	}
-	r.disturbances = those(r.amongServers, whole)
-	r.earlies = []early{
+	r.serverFaults = those(r.amongServers, whole)
+	r.earlyEndReasons = []earlyEndReason{
 		{CauseClock, those(r.onServers, (*fault).hastening)},
 		{CauseServerLost, doing(history.Ends)},
 		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs)},
 	}
-	r.silences = those(func(f *fault) bool {
+	r.answerLosses = those(func(f *fault) bool {
 		return f.doesAny(history.Ends, history.Stops, history.Cuts, history.Disturbs)
 	}, func(f *fault) []span {
 		// Servers that recover may still close connections; a former leader, for example, steps down.

@@ -3,9 +3,9 @@ package checker
 // ClassRepeated is the Incident.Class of a job that was done more than once.
 const ClassRepeated = "done again"
 
-// twice finds jobs that were done more than once: each accepted write of an element means that the writer has
+// findRepeated finds jobs that were done more than once: each accepted write of an element means that the writer has
 // done the job.
-func (u *updates) twice(r *run, k *keyed) {
+func (u *updates) findRepeated(r *run, k *keyed) {
 	first := make(map[int64]*access)
 	for w := range k.accepted {
 		before := first[w.element]

@@ -41,7 +41,7 @@ func TestJobs(t *testing.T) {
 			}
 			// Without a violation of the data no write was stale either.
 			if stale := r.of(NoStaleWrite); c.v == Valid && stale.Verdict != Valid {
-				t.Errorf("%s: %s", stale.Verdict, told(stale.Facts))
+				t.Errorf("%s: %s", stale.Verdict, factsText(stale.Facts))
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func TestServerStartsSlowly(t *testing.T) {
 			acquire("w2", "b", 50, 7100).
 			phase(7200, history.PhaseFinal).end().check(t)
 		if v := r.of(Liveness).Verdict; v != c.want {
-			t.Errorf("%s: %s (%s)", c.name, v, told(r.of(Liveness).Facts))
+			t.Errorf("%s: %s (%s)", c.name, v, factsText(r.of(Liveness).Facts))
 		}
 	}
 }

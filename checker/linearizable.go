@@ -71,7 +71,7 @@ func (r *run) steps(k *keyed) iter.Seq[step] {
 			if b := r.refusedFor(a); b != nil && !yield(r.refusal(a, b)) {
 				return
 			}
-			if !a.modelled() && !r.perhaps(a) {
+			if !a.modelled() && !r.mayHaveTakenEffect(a) {
 				continue
 			}
 			for s := range r.stepsOf(a) {
@@ -122,9 +122,9 @@ func (a *attempt) modelled() bool {
 	return a.granted() || a.witnessed || a.released() != nil
 }
 
-// perhaps says that an acquire of unknown outcome and without a witness matters: its worker was granted the
+// mayHaveTakenEffect says that an acquire of unknown outcome and without a witness matters: its worker was granted the
 // same reentrant lock later.
-func (r *run) perhaps(a *attempt) bool {
+func (r *run) mayHaveTakenEffect(a *attempt) bool {
 	if r.header.Reentrant <= 1 || !a.asked || !a.acquire.unknown() || a.modelled() {
 		return false
 	}
@@ -140,7 +140,7 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 		if !a.granted() {
 			s.ret, s.open = forever, true
 		}
-		if r.perhaps(a) {
+		if r.mayHaveTakenEffect(a) {
 			s.kind, end = stepPerhapsAcquire, stepPerhapsEnd
 		}
 		if !yield(s) {
@@ -329,7 +329,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 			r.tokensOutOfOrder(k, &o)
 			continue
 		}
-		steps := o.order(r, k)
+		steps := o.findConflicts(r, k)
 		o.steps += steps
 		if steps > maxSteps || asked+steps > maxAsked {
 			o.tooLong = append(o.tooLong, k.name)
@@ -346,7 +346,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 	return o
 }
 
-func (o opinion) with(result porcupine.CheckResult) []string {
+func (o opinion) keysWith(result porcupine.CheckResult) []string {
 	var keys []string
 	for _, key := range sortedKeys(o.results) {
 		if o.results[key] == result {
@@ -360,8 +360,8 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 // answer. Only the order of grants can say that a silent key is linearizable. A conflict is proof without
 // porcupine. If porcupine accepts a key with a conflict, that is a disagreement, which breaks the run.
 func (o opinion) decided() (illegal, silent []string) {
-	silent = slices.Sorted(slices.Values(append(o.with(porcupine.Unknown), o.tooLong...)))
-	illegal = o.with(porcupine.Illegal)
+	silent = slices.Sorted(slices.Values(append(o.keysWith(porcupine.Unknown), o.tooLong...)))
+	illegal = o.keysWith(porcupine.Illegal)
 	for _, key := range silent {
 		if o.conflicts.keys[key] {
 			illegal = append(illegal, key)
@@ -408,9 +408,9 @@ func Visualize(h *history.History, w io.Writer, limit time.Duration) error {
 	}
 	r := newRun(h)
 	o := secondOpinion(r, limit)
-	drawn := append(o.with(porcupine.Illegal), o.with(porcupine.Unknown)...)
+	drawn := append(o.keysWith(porcupine.Illegal), o.keysWith(porcupine.Unknown)...)
 	if len(drawn) == 0 {
-		drawn = o.with(porcupine.Ok)
+		drawn = o.keysWith(porcupine.Ok)
 	}
 	model := r.mutex()
 	clients := make(map[client]int)

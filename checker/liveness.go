@@ -107,7 +107,7 @@ func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doub
 				continue
 			}
 			if perhaps, n := r.perhapsHeld(k); total(uncovered([]span{s}, perhaps)) <= limit && r.answered(s) {
-				if k.next(s.to-1, 0) == nil {
+				if k.nextGrantExcept(s.to-1, 0) == nil {
 					doubtful = &Fact{Kind: FactPerhapsHeld, Keys: []string{k.name}, Length: time.Duration(s.length()), N: int64(n), Since: after}
 				}
 				continue
@@ -215,7 +215,7 @@ func (r *run) asked(attempts []*attempt) []*attempt {
 // gaveUp is when a worker no longer tried to get the lock by this attempt. The dead try nothing, whatever
 // calls they left open.
 func (r *run) gaveUp(a *attempt) int64 {
-	end := a.acquire.over(r.end)
+	end := a.acquire.doneOr(r.end)
 	if !a.granted() {
 		for c := range a.releases {
 			end = max(end, c.invoke, c.done)
@@ -274,7 +274,7 @@ func (r *run) stuckWorkers(since, limit int64, after Since) []Incident {
 	for _, w := range r.actors() {
 		var first, last int64
 		flush := func() {
-			if last-first > limit && all().well(first, last) {
+			if last-first > limit && all().othersServed(first, last) {
 				found = append(found, Incident{
 					Kind: KindNothingButErrors, Figures: IncidentFigures{Since: after}, From: first, To: last, Class: classStuck, Workers: []string{w.name},
 				})
@@ -347,11 +347,11 @@ func (r *run) orphans() OrphanSummary {
 // if there was none.
 func (r *run) nextGrant(h *attempt) *attempt {
 	k := r.byKey[h.key]
-	next := k.next(h.acquire.done, h.worker)
+	next := k.nextGrantExcept(h.acquire.done, h.worker)
 	if next == nil || !next.shares(h) {
 		return next
 	}
-	rest := k.holds[k.after(next.acquire.done-1):]
+	rest := k.holds[k.firstHoldAfter(next.acquire.done-1):]
 	if i := slices.IndexFunc(rest, func(a *attempt) bool { return a.worker != h.worker && !a.shares(h) }); i >= 0 {
 		return rest[i]
 	}
@@ -391,7 +391,7 @@ func (r *run) tried(since int64) bool { return r.lastAsked >= since && r.lastAsk
 func (r *run) firstAcquired(since int64) (int64, bool) {
 	first, found := int64(0), false
 	for _, key := range r.keys {
-		if h := r.byKey[key].next(since, 0); h != nil && (!found || h.acquire.done < first) {
+		if h := r.byKey[key].nextGrantExcept(since, 0); h != nil && (!found || h.acquire.done < first) {
 			first, found = h.acquire.done, true
 		}
 	}

@@ -75,7 +75,7 @@ func TestLookups(t *testing.T) {
 		}
 		longest, outage := r.slowGaps()
 		var m Measures
-		m.addGaps(r, united(r.troubles(r.activeTime())))
+		m.addGaps(r, united(r.provenFaultTimes(r.activeTime())))
 		if m.LongestGap.Nanoseconds() != longest || m.Outage.Nanoseconds() != outage {
 			t.Fatalf("seed %d: longest gap %d, want %d; outage %d, want %d", seed, m.LongestGap, longest, m.Outage, outage)
 		}
@@ -126,7 +126,7 @@ func (r *run) compareFaults(t *testing.T, from, to int64) {
 	if got := r.disturbed(from, to); got != disturbed {
 		t.Fatalf("disturbed from %d to %d: %v", from, to, got)
 	}
-	for _, e := range r.earlies {
+	for _, e := range r.earlyEndReasons {
 		if got := e.faults.first(from, to); got != first[e.class] {
 			t.Fatalf("%s from %d to %d: fault %d, want %d", e.class, from, to, got, first[e.class])
 		}
@@ -164,7 +164,7 @@ func (r *run) compareWorkers(t *testing.T, from, to int64) {
 			t.Fatalf("%s held %d from %d to %d, want %d", w.name, len(got), from, to, len(held))
 		}
 		// A stuck worker is not served in that time, so only such workers are compared.
-		if well := r.fortunes().well(from, to); !w.servedIn(from, to) && well != r.slowWell(w, from, to) {
+		if well := r.fortunes().othersServed(from, to); !w.servedIn(from, to) && well != r.slowWell(w, from, to) {
 			t.Fatalf("well for all but %s from %d to %d: %v", w.name, from, to, well)
 		}
 	}
@@ -176,13 +176,13 @@ func (r *run) compareWorkers(t *testing.T, from, to int64) {
 					want = h
 				}
 			}
-			if got := k.next(from, but); got != want {
+			if got := k.nextGrantExcept(from, but); got != want {
 				t.Fatalf("next after %d: %v, want %v", from, got, want)
 			}
 		}
 		for _, h := range k.holds {
 			want := slices.ContainsFunc(k.attempts, func(a *attempt) bool {
-				return a.worker != h.worker && a.asked && !a.shares(h) && a.acquire.over(r.end) > from
+				return a.worker != h.worker && a.asked && !a.shares(h) && a.acquire.doneOr(r.end) > from
 			})
 			if got := r.wantedByOthers(h, from); got != want {
 				t.Fatalf("wanted by others after %d: %v", from, got)
@@ -217,8 +217,8 @@ func (r *run) slowWell(stuck *actor, from, to int64) bool {
 func (r *run) slowCutOffs(worker string) []span {
 	away := make(map[string][]span)
 	for i := range r.faults {
-		for _, server := range r.faults[i].takes(worker) {
-			away[server] = append(away[server], r.faults[i].away())
+		for _, server := range r.faults[i].putsOutOfReach(worker) {
+			away[server] = append(away[server], r.faults[i].outOfReach())
 		}
 	}
 	servers := r.reaches(worker)
@@ -235,7 +235,7 @@ func (r *run) slowGaps() (longest, outage int64) {
 		granted = append(granted, h.acquire.done)
 	}
 	slices.SortFunc(granted, cmp.Compare)
-	last, faults := r.start(), united(r.troubles(r.activeTime()))
+	last, faults := r.start(), united(r.provenFaultTimes(r.activeTime()))
 	for _, at := range append(granted, r.stopped()) {
 		at = min(at, r.stopped())
 		first := int64(math.MaxInt64)
@@ -265,7 +265,7 @@ func (r *run) slowMetOperation(f *fault) bool {
 	for _, w := range r.byWorker {
 		for _, a := range w.attempts {
 			for c := range a.calls {
-				if f.concerns(r.reaches(w.name)) && c.invoke <= f.certainTo && c.over(r.end) >= f.certainFrom {
+				if f.concerns(r.reaches(w.name)) && c.invoke <= f.certainTo && c.doneOr(r.end) >= f.certainFrom {
 					return true
 				}
 			}

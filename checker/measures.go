@@ -124,7 +124,7 @@ func (r *run) measures(ops Operations) Measures {
 		m.addUncontended(r, k, asked)
 		m.addOrder(requests(asked, len(k.holds)))
 	}
-	m.addGaps(r, united(r.troubles(active)))
+	m.addGaps(r, united(r.provenFaultTimes(active)))
 	return m
 }
 
@@ -191,7 +191,7 @@ func (r *run) mayHaveUntil(k *keyed, a *attempt) int64 {
 			return max(end, c.done)
 		}
 	}
-	if next := k.next(since, 0); next != nil {
+	if next := k.nextGrantExcept(since, 0); next != nil {
 		return max(end, next.acquire.done)
 	}
 	return r.end
@@ -239,8 +239,8 @@ func (m *Measures) addOrder(requests []request) {
 	}
 }
 
-// troubles returns the parts of a time in which proven faults certainly were in force.
-func (r *run) troubles(active span) []span {
+// provenFaultTimes returns the parts of a time in which proven faults certainly were in force.
+func (r *run) provenFaultTimes(active span) []span {
 	var spans []span
 	for i := range r.faults {
 		f := &r.faults[i]

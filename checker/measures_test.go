@@ -377,7 +377,7 @@ func (m *Measures) quadraticGaps(r *run, all []*attempt) {
 		}
 	}
 	slices.Sort(ends)
-	faults := united(r.troubles(r.activeTime()))
+	faults := united(r.provenFaultTimes(r.activeTime()))
 	for i := range len(ends) - 1 {
 		from := ends[i+1]
 		for _, a := range all {

@@ -38,7 +38,7 @@ func (r *run) meetings() meetings {
 	m.holds.close()
 	m.calls = r.callers()
 	for i := range m.calls {
-		m.calls[i].listen(newVisited(times), r.end)
+		m.calls[i].indexCalls(newVisited(times), r.end)
 	}
 	return m
 }
@@ -61,11 +61,11 @@ func (r *run) callers() []callers {
 	return all
 }
 
-func (c *callers) listen(calls *visited, end int64) {
+func (c *callers) indexCalls(calls *visited, end int64) {
 	for _, w := range c.workers {
 		for _, a := range w.attempts {
 			for call := range a.calls {
-				calls.add(call.invoke, call.over(end))
+				calls.add(call.invoke, call.doneOr(end))
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func (c *callers) listen(calls *visited, end int64) {
 // metHold says whether any worker held the lock while the fault certainly was in force.
 func (m meetings) metHold(f *fault) bool {
 	certain, is := f.certain()
-	return is && m.holds.met(certain)
+	return is && m.holds.overlapped(certain)
 }
 
 // metOperation says whether a call to the service was open while the fault certainly was in force.
 func (m meetings) metOperation(f *fault) bool {
 	certain, is := f.certain()
-	return is && slices.ContainsFunc(m.calls, func(c callers) bool { return f.concerns(c.servers) && c.calls.met(certain) })
+	return is && slices.ContainsFunc(m.calls, func(c callers) bool { return f.concerns(c.servers) && c.calls.overlapped(certain) })
 }
 
 // concerns says whether the fault affects workers that reach some servers. A stopped or dead server does not

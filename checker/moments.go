@@ -33,7 +33,7 @@ func (r *run) openCall(moment string, e *history.Event) *call {
 }
 
 // covers says whether a call was open at a time.
-func (c *call) covers(at, end int64) bool { return c.invoke <= at && at <= c.over(end) }
+func (c *call) covers(at, end int64) bool { return c.invoke <= at && at <= c.doneOr(end) }
 
 // missedMoment says why a fault did not come at the moment that it waited for. It is "" if the fault did, or
 // if it waited for no such moment.
@@ -68,7 +68,7 @@ func (f *fault) metAwaitedHold(r *run) bool {
 	kills := f.does(history.Ends) && slices.Contains(f.Targets, f.Actor)
 	for h := range w.heldBetween(f.awaited, f.awaited) {
 		// The hold of a killed worker leaves no trace after its last event.
-		untilDeath := slices.Contains(w.left, h) && (kills || f.certainFrom <= w.killed)
+		untilDeath := slices.Contains(w.abandoned, h) && (kills || f.certainFrom <= w.killed)
 		if untilDeath || f.certainFrom <= h.holdEnd {
 			return true
 		}

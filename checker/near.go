@@ -23,14 +23,14 @@ const (
 	maxNear = 500_000
 )
 
-// near describes the holds that a close-up of any listed incident can show, by key, then start. It returns
+// holdsNearIncidents describes the holds that a close-up of any listed incident can show, by key, then start. It returns
 // none if they are too many.
-func (r *run) near(findings []Finding) []Hold {
+func (r *run) holdsNearIncidents(findings []Finding) []Hold {
 	named := r.named(findings)
 	var all []stretch
 	for _, f := range findings {
 		for _, i := range f.Violations {
-			all = append(all, r.around(i, named))
+			all = append(all, r.closeUpOf(i, named))
 		}
 	}
 	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
@@ -81,9 +81,9 @@ func (r *run) named(findings []Finding) map[string][]*attempt {
 	return out
 }
 
-// around is what a close-up of an incident shows. It has the incident and the holds that it names, or else
+// closeUpOf is what a close-up of an incident shows. It has the incident and the holds that it names, or else
 // the last hold before and the first hold after it, and a margin.
-func (r *run) around(i Incident, named map[string][]*attempt) stretch {
+func (r *run) closeUpOf(i Incident, named map[string][]*attempt) stretch {
 	s := stretch{i.Key, i.From, max(i.From, i.To)}
 	var holds []*attempt
 	for _, g := range i.Grants {

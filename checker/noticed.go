@@ -46,7 +46,7 @@ func (r *run) untrueLoss(k *keyed, a *attempt) int64 {
 		return 0
 	}
 	for _, lost := range a.notifications() {
-		next := k.next(a.acquire.done, a.worker)
+		next := k.nextGrantExcept(a.acquire.done, a.worker)
 		if lost.byService && lost.time <= c.invoke && (next == nil || next.acquire.done > c.done) {
 			return lost.time
 		}
@@ -75,10 +75,10 @@ func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
 	}
 }
 
-// shut says that each lock was granted to one worker only, although others asked for it when it was free.
+// onlyOneWorkerGranted says that each lock was granted to one worker only, although others asked for it when it was free.
 // Such a run does not show whether the lock keeps anybody out. Exempt are elections, where it is enough that
 // several workers asked, and reentrant locks, whose holder may hold them more often than the history tells.
-func (r *run) shut() bool {
+func (r *run) onlyOneWorkerGranted() bool {
 	if r.header.Workload == history.WorkloadElection || r.header.Reentrant > 1 {
 		return false
 	}
@@ -87,23 +87,23 @@ func (r *run) shut() bool {
 		k := r.byKey[key]
 		switch {
 		case len(k.holds) == 0:
-		case int(k.holds[0].other) < len(k.holds):
+		case int(k.holds[0].nextOther) < len(k.holds):
 			return false
 		default:
 			perhaps, _ := r.perhapsHeld(k)
 			shut = shut || slices.ContainsFunc(k.attempts, func(a *attempt) bool {
-				return a.asked && a.worker != k.holds[0].worker && r.free(k, a, perhaps)
+				return a.asked && a.worker != k.holds[0].worker && r.certainlyFree(k, a, perhaps)
 			})
 		}
 	}
 	return shut
 }
 
-// free says whether nobody can have held a key while an attempt asked for it. perhaps are the times in which
+// certainlyFree says whether nobody can have held a key while an attempt asked for it. perhaps are the times in which
 // a worker may have held it without knowing.
-func (r *run) free(k *keyed, a *attempt, perhaps []span) bool {
-	over := a.acquire.over(r.end)
-	for i := max(0, k.after(a.acquire.invoke)-1); i < len(k.holds) && k.holds[i].acquire.invoke <= over; i++ {
+func (r *run) certainlyFree(k *keyed, a *attempt, perhaps []span) bool {
+	over := a.acquire.doneOr(r.end)
+	for i := max(0, k.firstHoldAfter(a.acquire.invoke)-1); i < len(k.holds) && k.holds[i].acquire.invoke <= over; i++ {
 		if r.heldUntil(k.holds[i]) >= a.acquire.invoke {
 			return false
 		}

@@ -50,7 +50,7 @@ func TestShut(t *testing.T) {
 		{"in an election", one().busy("w2", "d", 24, 25, "").with(func(h *history.Header) { h.Workload = history.WorkloadElection }), Valid},
 	} {
 		if f := c.s.end().check(t).of(MutualExclusion); f.Verdict != c.want {
-			t.Errorf("%s: %s, %s, want %s", c.name, f.Verdict, told(f.Facts), c.want)
+			t.Errorf("%s: %s, %s, want %s", c.name, f.Verdict, factsText(f.Facts), c.want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestIgnoredNothing(t *testing.T) {
 		want Verdict
 	}{{s(), Undecided}, {failed, Valid}} {
 		if f := c.s.end().check(t).of(Assumptions); f.Verdict != c.want {
-			t.Errorf("%s: %s, want %s", f.Verdict, told(f.Facts), c.want)
+			t.Errorf("%s: %s, want %s", f.Verdict, factsText(f.Facts), c.want)
 		}
 	}
 }

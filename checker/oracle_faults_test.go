@@ -59,7 +59,7 @@ func (o *oracle) stuck() {
 	for _, a := range o.record.grants {
 		last = max(last, a.answered)
 		if a.granted() {
-			since = max(since, a.over())
+			since = max(since, a.holdEnd())
 			if _, dead := o.record.killed[a.worker]; !dead && a.unfinished() {
 				since = o.record.end // the worker may be at work
 			}
@@ -74,7 +74,7 @@ func (o *oracle) stuck() {
 		}
 	}
 	if f := o.results.of(Liveness); last-since > limit+100e6+possible && f.Verdict != Violation {
-		o.fail("stuck, not noticed", "asked for from %d to %d, allowed are %d: %s", since, last, limit, told(f.Facts))
+		o.fail("stuck, not noticed", "asked for from %d to %d, allowed are %d: %s", since, last, limit, factsText(f.Facts))
 	}
 }
 
@@ -98,14 +98,14 @@ func (o *oracle) coverage() {
 			continue
 		}
 		during := simulation.Interval{From: stages[history.Applied].To, To: stages[history.Healed].From}
-		if want := o.met(f, during); f.Exercised != want {
+		if want := o.metWorker(f, during); f.Exercised != want {
 			o.fail("exercised: "+f.Kind, "%+v, want %v", f, want)
 		}
 	}
 }
 
-// met says whether a fault hit any worker or call, by the rules of docs/verdicts.md.
-func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
+// metWorker says whether a fault hit any worker or call, by the rules of docs/verdicts.md.
+func (o *oracle) metWorker(f FaultCoverage, during simulation.Interval) bool {
 	victim := f.Targets[0]
 	worker := slices.Contains(o.record.header.Workers, victim)
 	switch {
@@ -113,7 +113,7 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 		return slices.ContainsFunc(o.record.grants, func(a *attempted) bool { return a.worker == victim && a.unfinished() })
 	case f.Kind == history.Pause && worker:
 		return o.heldFromOthers(victim, during) || f.Role == "waiter" && slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
-			return a.worker == victim && a.asked >= 0 && a.asked <= during.From && o.past(a.answered) >= during.To
+			return a.worker == victim && a.asked >= 0 && a.asked <= during.From && o.endOr(a.answered) >= during.To
 		})
 	case f.Kind == history.DelayWrite:
 		return f.Exercised // the grant of the delayed write decides, which has its own test
@@ -128,7 +128,7 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 // held says whether a worker, "" for any, held a lock in an interval.
 func (o *oracle) held(worker string, during simulation.Interval) bool {
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
-		return a.granted() && (worker == "" || a.worker == worker) && a.answered <= during.To && a.over() >= during.From
+		return a.granted() && (worker == "" || a.worker == worker) && a.answered <= during.To && a.holdEnd() >= during.From
 	})
 }
 
@@ -138,14 +138,14 @@ func (o *oracle) held(worker string, during simulation.Interval) bool {
 func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool {
 	alone := len(o.record.header.Workers) <= 1
 	return slices.ContainsFunc(o.record.grants, func(h *attempted) bool {
-		if h.worker != worker || !h.granted() || h.answered > during.To || h.over() < during.From {
+		if h.worker != worker || !h.granted() || h.answered > during.To || h.holdEnd() < during.From {
 			return false
 		}
-		until := max(during.To, h.over())
+		until := max(during.To, h.holdEnd())
 		others := make(map[string]bool)
 		for _, a := range o.record.grants {
-			asked := a.asked >= 0 && a.asked <= until && o.past(a.answered) >= during.From
-			holds := a.granted() && a.answered <= until && a.over() >= during.From
+			asked := a.asked >= 0 && a.asked <= until && o.endOr(a.answered) >= during.From
+			holds := a.granted() && a.answered <= until && a.holdEnd() >= during.From
 			if a.worker != worker && a.key == h.key && !(a.shared && h.shared) && (asked || holds) {
 				others[a.worker] = true
 			}
@@ -156,7 +156,7 @@ func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool 
 
 // called says whether a call to the service was open in an interval.
 func (o *oracle) called(during simulation.Interval) bool {
-	open := func(from, to int64) bool { return from >= 0 && from <= during.To && o.past(to) >= during.From }
+	open := func(from, to int64) bool { return from >= 0 && from <= during.To && o.endOr(to) >= during.From }
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 		calls := slices.Concat(a.releases, a.renewals)
 		return open(a.asked, a.answered) || slices.ContainsFunc(calls, func(c operation) bool { return open(c.from, c.to) })
@@ -171,8 +171,8 @@ func (a *attempted) unfinished() bool {
 		slices.ContainsFunc(a.releases, open) || slices.ContainsFunc(a.renewals, open)
 }
 
-// past is the end of a call, or the end of the history for a call without one.
-func (o *oracle) past(to int64) int64 {
+// endOr is the end of a call, or the end of the history for a call without one.
+func (o *oracle) endOr(to int64) int64 {
 	if to < 0 {
 		return o.record.end
 	}

@@ -25,16 +25,16 @@ type oracle struct {
 
 // disagree returns the disagreements with the truth, by kind; empty if there are none.
 func disagree(w simulation.World, h *history.History, truth *simulation.Truth) map[string]string {
-	return ask(w, h, truth, Check(h, Options{})).wrong
+	return askOracle(w, h, truth, Check(h, Options{})).wrong
 }
 
-// ask compares results with the truth.
-func ask(w simulation.World, h *history.History, truth *simulation.Truth, results Results) *oracle {
+// askOracle compares results with the truth.
+func askOracle(w simulation.World, h *history.History, truth *simulation.Truth, results Results) *oracle {
 	o := &oracle{world: w, truth: truth, record: recordOf(h), results: results, wrong: make(map[string]string)}
-	o.record.misled = truth.Wrong["token"]+truth.Wrong["double"] > 0
-	o.record.right = len(o.serviceWrong()) == 0
+	o.record.tokensMislead = truth.Wrong["token"]+truth.Wrong["double"] > 0
+	o.record.nothingEndedWrongly = len(o.serviceWrong()) == 0
 	if o.results.bug() {
-		o.fail("contradiction", "%s", told(o.results.of(Assumptions).Facts))
+		o.fail("contradiction", "%s", factsText(o.results.of(Assumptions).Facts))
 	}
 	o.rightService()
 	o.overlaps()
@@ -70,7 +70,7 @@ func (o *oracle) rightService() {
 	}
 	for _, p := range []Property{Linearizability, NoWrongRelease, FencingOrder, Liveness} {
 		if f := o.results.of(p); f.Verdict == Violation {
-			o.fail("right service: "+string(p), "%s: %v", told(f.Facts), f.Violations)
+			o.fail("right service: "+string(p), "%s: %v", factsText(f.Facts), f.Violations)
 		}
 	}
 	if n := o.results.Overlaps.DoubleGrants; n > 0 {
@@ -97,7 +97,7 @@ func (o *oracle) overlaps() {
 	}
 	var longest, sum int64
 	for _, p := range pairs {
-		length := min(p[0].over(), p[1].over()) - max(p[0].answered, p[1].answered)
+		length := min(p[0].holdEnd(), p[1].holdEnd()) - max(p[0].answered, p[1].answered)
 		longest, sum = max(longest, length), sum+length
 	}
 	if o.world.Permits <= 1 && (int64(s.Longest) != longest || int64(s.Sum) != sum) {
@@ -115,7 +115,7 @@ func (o *oracle) overlaps() {
 	}
 	doubleGrants := 0
 	for _, p := range pairs {
-		from, instant := p[1].answered, p[1].over() == p[1].answered
+		from, instant := p[1].answered, p[1].holdEnd() == p[1].answered
 		if from < p[0].deadline() && (from < p[1].deadline() || instant && from == p[1].deadline()) {
 			doubleGrants++
 		}
@@ -133,9 +133,9 @@ func names(pairs [][2]*attempted) string {
 	return fmt.Sprintf("%d: %s", len(pairs), strings.Join(all, ", "))
 }
 
-// usurped says that the service let the worker of x take what y had, without telling the worker of x that it
+// mayHaveTaken says that the service let the worker of x take what y had, without telling the worker of x that it
 // had a grant, and that y lost it by no fault. A release by another worker is an equally good explanation.
-func (o *oracle) usurped(x, y *simulation.Grant) bool {
+func (o *oracle) mayHaveTaken(x, y *simulation.Grant) bool {
 	bad := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return !o.record.byID[x.ID].granted() && (slices.Contains(bad, y.Ended) || slices.Contains(x.Excluded, y.ID))
 }
@@ -155,7 +155,7 @@ func (o *oracle) releases() {
 		}
 		found[a] = true
 		if x, y := o.truth.Grants[a], o.truth.Grants[b]; !(y.Order > x.Order && y.Order < x.ReleaseOrder) &&
-			!o.usurped(x, y) && !o.deceived(o.record.byID[a], o.record.byID[b]) {
+			!o.mayHaveTaken(x, y) && !o.deceived(o.record.byID[a], o.record.byID[b]) {
 			o.fail("release not wrong", "%v: %+v %+v", v, *x, *y)
 		}
 	}
@@ -165,7 +165,7 @@ func (o *oracle) releases() {
 			continue
 		}
 		for _, b := range o.record.holds(a.key) {
-			if b.worker != a.worker && !(a.shared && b.shared) && a.answered < b.asked && !b.dead && b.answered < c.from && b.over() > c.to &&
+			if b.worker != a.worker && !(a.shared && b.shared) && a.answered < b.asked && !b.dead && b.answered < c.from && b.holdEnd() > c.to &&
 				!o.record.ended(b, c.to) && o.record.ended(a, b.answered) && !o.record.disturbed(b.asked, c.to) {
 				o.fail("wrong release missed", "%s while %s held", a.id, b.id)
 			}
@@ -366,7 +366,7 @@ func (o *oracle) repeated() {
 	seen := make(map[string]int64)
 	for _, e := range o.record.accesses {
 		a := o.record.byID[e.Grant]
-		if e.F != history.Read || a == nil || !a.granted() || !a.shared || e.Time > a.over() {
+		if e.F != history.Read || a == nil || !a.granted() || !a.shared || e.Time > a.holdEnd() {
 			continue
 		}
 		if before, twice := seen[a.id]; twice && before != e.Version {

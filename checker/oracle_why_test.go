@@ -23,17 +23,17 @@ func (o *oracle) causes() {
 			if why != "" && p == MutualExclusion && o.world.Permits > 1 {
 				why = o.crowd(v)
 			}
-			if why != "" && !o.misplaced(a, b) {
+			if why != "" && !o.tokensMislead(a, b) {
 				o.fail("cause: "+v.Cause, "%s, %s: %v: %+v %+v", p, why, v, *a, *b)
 			}
 		}
 	}
 }
 
-// misplaced says that tokens show the wrong order of two grants, because the service counts them wrongly or
+// tokensMislead says that tokens show the wrong order of two grants, because the service counts them wrongly or
 // grants out of turn.
-func (o *oracle) misplaced(a, b *simulation.Grant) bool {
-	return o.record.misled && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
+func (o *oracle) tokensMislead(a, b *simulation.Grant) bool {
+	return o.record.tokensMislead && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
 }
 
 // crowd says why no holder of a semaphore can have lost its permit by the cause of an incident; "" if one
@@ -45,10 +45,10 @@ func (o *oracle) crowd(v Incident) (why string) {
 		return ""
 	}
 	for _, a := range o.record.holds(v.Key) {
-		if twice && a.over() >= b.answered && a.answered <= b.answered && len(o.truth.Grants[a.id].Excluded) > 0 {
+		if twice && a.holdEnd() >= b.answered && a.answered <= b.answered && len(o.truth.Grants[a.id].Excluded) > 0 {
 			return ""
 		}
-		if a != b && a.answered <= b.answered && a.over() >= b.answered {
+		if a != b && a.answered <= b.answered && a.holdEnd() >= b.answered {
 			if why = o.excludes(v.Cause, o.truth.Grants[a.id], o.truth.Grants[b.id]); why == "" {
 				return ""
 			}
@@ -66,7 +66,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
 	switch cause {
 	case CauseTwice:
-		if fair && !bad && !o.blurred(a) {
+		if fair && !bad && !o.beginUnknown(a) {
 			return "it ended by right"
 		}
 		if !bad && (a.Ended == simulation.Stepped || a.Ended == simulation.Wiped) {
@@ -93,7 +93,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 			return "there is no such lease"
 		}
 	case CauseValidity:
-		if o.truth.Wrong["late"] == 0 && len(o.serviceWrong()) == 0 && !o.slow(b) {
+		if o.truth.Wrong["late"] == 0 && len(o.serviceWrong()) == 0 && !o.answeredLate(b) {
 			return "its client counted right"
 		}
 	case CauseRenewedByOther:
@@ -101,7 +101,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 			return "it was not taken back"
 		}
 	case CauseUnexplained:
-		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker && !o.slow(a) && !o.slow(b) && !o.open(a, b) {
+		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker && !o.answeredLate(a) && !o.answeredLate(b) && !o.open(a, b) {
 			return "a right service is explained"
 		}
 	}
@@ -117,15 +117,15 @@ func (o *oracle) open(a, b *simulation.Grant) bool {
 	return !o.world.Tokens && x.asked <= y.answered && y.asked <= x.answered && (silent(a.Worker) || silent(b.Worker))
 }
 
-// slow says that the answer to an acquire was in flight for longer than a lease. Then only tokens tell who
+// answeredLate says that the answer to an acquire was in flight for longer than a lease. Then only tokens tell who
 // was granted the lock first.
-func (o *oracle) slow(g *simulation.Grant) bool {
+func (o *oracle) answeredLate(g *simulation.Grant) bool {
 	return o.record.byID[g.ID].answered-g.Granted > int64(o.record.header.Lease)
 }
 
-// blurred says that the service wrongly ended a grant next to a too early, or gave it too early. Then the
+// beginUnknown says that the service wrongly ended a grant next to a too early, or gave it too early. Then the
 // record does not tell when a can have begun.
-func (o *oracle) blurred(a *simulation.Grant) bool {
+func (o *oracle) beginUnknown(a *simulation.Grant) bool {
 	early := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return slices.ContainsFunc(o.truth.Order, func(g *simulation.Grant) bool {
 		return g.Key == a.Key && (g.Order < a.Order && slices.Contains(early, g.Ended) || slices.Contains(g.Excluded, a.ID))
@@ -154,7 +154,7 @@ func (o *oracle) order() {
 		accused := f.Verdict == Violation && slices.Contains(f.Facts[0].Keys, key)
 		switch {
 		case !legal && !accused:
-			o.fail("order: illegal, not accused", "%s %s", key, told(f.Facts))
+			o.fail("order: illegal, not accused", "%s %s", key, factsText(f.Facts))
 		case legal && accused && n.exact:
 			o.fail("order: legal, accused", "%s %v", key, f.Violations)
 		}

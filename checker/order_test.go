@@ -155,21 +155,21 @@ func TestLongKeys(t *testing.T) {
 		}
 		return s
 	}
-	if f := long().end().check(t).of(Linearizability); f.Verdict != Valid || !strings.Contains(told(f.Facts), "porcupine-silent") {
-		t.Errorf("%s: %s", f.Verdict, told(f.Facts))
+	if f := long().end().check(t).of(Linearizability); f.Verdict != Valid || !strings.Contains(factsText(f.Facts), "porcupine-silent") {
+		t.Errorf("%s: %s", f.Verdict, factsText(f.Facts))
 	}
 	bad := long().try("w9", "x", 101, 102, history.Event{Type: history.OK}).release("x", 105.5, 105.7)
 	bad.header.Workers = append(bad.header.Workers, "w9")
 	r := bad.end().check(t)
 	if f := r.of(Linearizability); f.Verdict != Violation {
-		t.Errorf("%s: %s", f.Verdict, told(f.Facts))
+		t.Errorf("%s: %s", f.Verdict, factsText(f.Facts))
 	}
 	noBug(t, r)
 	// Grants of a semaphore have no order that could replace porcupine.
 	shared := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
 	r = shared(long()).end().check(t)
-	if f := r.of(Linearizability); f.Verdict != Undecided || !strings.Contains(told(f.Facts), "kind:porcupine-silent,keys:[k0]") {
-		t.Errorf("a long semaphore: %s: %s", f.Verdict, told(f.Facts))
+	if f := r.of(Linearizability); f.Verdict != Undecided || !strings.Contains(factsText(f.Facts), "kind:porcupine-silent,keys:[k0]") {
+		t.Errorf("a long semaphore: %s: %s", f.Verdict, factsText(f.Facts))
 	}
 	crowded := shared(bad).try("w8", "y", 101, 102, history.Event{Type: history.OK}).release("y", 105.5, 105.7)
 	crowded.header.Workers = append(crowded.header.Workers, "w8")
@@ -217,6 +217,6 @@ func TestSameTokens(t *testing.T) {
 		s.try(fmt.Sprintf("w%d", i+1), fmt.Sprintf("g%d", i), from, from+10, history.Event{Type: history.OK, Until: ms(from + 100), Token: 5})
 	}
 	if f := s.end().check(t).of(FencingOrder); f.Total != 2 {
-		t.Errorf("%d tokens are wrong of three that are one: %s", f.Total, told(f.Facts))
+		t.Errorf("%d tokens are wrong of three that are one: %s", f.Total, factsText(f.Facts))
 	}
 }

@@ -20,7 +20,7 @@ func (o *origins) total() int64 { return int64(len(o.faults)) + o.others }
 // violated.
 func (o *origins) count(c cause, holder *attempt) {
 	switch {
-	case !c.isOwn():
+	case !c.withoutFault():
 		o.explain(origin{c.fault, c.span.from})
 	case holder == nil:
 		o.others++
@@ -29,8 +29,8 @@ func (o *origins) count(c cause, holder *attempt) {
 	}
 }
 
-// isOwn says that no fault explains the violation.
-func (c cause) isOwn() bool { return c.fault == nil && c.span == span{} }
+// withoutFault says that no fault explains the violation.
+func (c cause) withoutFault() bool { return c.fault == nil && c.span == span{} }
 
 func (o *origins) explain(by origin) {
 	if o.faults == nil {
@@ -42,8 +42,8 @@ func (o *origins) explain(by origin) {
 // mark counts a holder once. The mark is a bit of the attempt, because a set of millions of holders would be
 // large.
 func (o *origins) mark(holder *attempt) {
-	if !holder.origin {
-		holder.origin = true
+	if !holder.countedAsOrigin {
+		holder.countedAsOrigin = true
 		o.others++
 	}
 }

@@ -45,7 +45,7 @@ func (t *together) sweep(r *run, holds []*attempt, crowdFrom int) {
 			continue
 		}
 		for _, a := range active {
-			if a.worker != h.worker && !a.shares(h) && (h.holdEnd > h.acquire.done || h.within(a)) {
+			if a.worker != h.worker && !a.shares(h) && (h.holdEnd > h.acquire.done || h.beginsWithin(a)) {
 				t.add(r, r.overlap(a, h))
 			}
 		}
@@ -54,10 +54,10 @@ func (t *together) sweep(r *run, holds []*attempt, crowdFrom int) {
 	}
 }
 
-// within says that a hold without length began while another one lasted. A hold has no length if its worker
+// beginsWithin says that a hold without length began while another one lasted. A hold has no length if its worker
 // gave the lock up when it was told of the grant, or if nothing more is known of it. A grant that was given
 // up before the answer came never was a hold.
-func (a *attempt) within(b *attempt) bool {
+func (a *attempt) beginsWithin(b *attempt) bool {
 	at := a.acquire.done
 	return !a.wasGivenUp() && b.acquire.done < at && at < b.holdEnd
 }
@@ -143,7 +143,7 @@ func (r *run) reentered(a, b *attempt) bool {
 // later grant if that came first. A holder that slept through its deadline and woke up just before another
 // worker was granted the lock was not healthy.
 func (r *run) state(earlier *attempt, granted int64) HolderState {
-	from, to := earlier.exposed(granted)
+	from, to := earlier.exposure(granted)
 	w := r.byWorker[earlier.worker]
 	switch {
 	case len(meeting(w.stops, from, to)) > 0:
@@ -154,9 +154,9 @@ func (r *run) state(earlier *attempt, granted int64) HolderState {
 	return HolderHealthy
 }
 
-// exposed is the time in which something must have kept a holder from noticing that another worker was
+// exposure is the time in which something must have kept a holder from noticing that another worker was
 // granted the lock.
-func (a *attempt) exposed(granted int64) (from, to int64) { return min(a.deadline, granted), granted }
+func (a *attempt) exposure(granted int64) (from, to int64) { return min(a.deadline, granted), granted }
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
@@ -255,7 +255,7 @@ func (r *run) stillHad(k *keyed, h, next *attempt) bool {
 
 // disturbed says whether a fault of the servers, or between them, may have been in force in a time. Such a
 // fault may end a grant early.
-func (r *run) disturbed(from, to int64) bool { return r.disturbances.first(from, to) >= 0 }
+func (r *run) disturbed(from, to int64) bool { return r.serverFaults.first(from, to) >= 0 }
 
 // amongServers says that a fault hit the servers, or the network between them. It is false if the only server
 // was stopped: it forgets nothing, and no other server takes its place.
@@ -283,7 +283,7 @@ func mutualExclusion(r *run, t together) judged {
 		j.because(Undecided, Fact{Kind: FactPermitsForAll})
 	case t.unseen != nil:
 		j.because(Undecided, *t.unseen)
-	case r.shut():
+	case r.onlyOneWorkerGranted():
 		j.because(Undecided, Fact{Kind: FactNobodyTookTurns})
 	default:
 		j.because(Valid, Fact{Kind: FactHoldsApart, N: int64(len(r.holds))})

@@ -86,8 +86,8 @@ func TestOverlap(t *testing.T) {
 				return
 			}
 			got := r.of(MutualExclusion).Violations[0]
-			if got.Class != c.class || !strings.Contains(told(got), c.what) {
-				t.Errorf("%s: %s", got.Class, told(got))
+			if got.Class != c.class || !strings.Contains(factsText(got), c.what) {
+				t.Errorf("%s: %s", got.Class, factsText(got))
 			}
 			if c.check != nil && !c.check(r.Overlaps) {
 				t.Errorf("%+v", r.Overlaps)

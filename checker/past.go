@@ -10,9 +10,9 @@ func (r *run) past(a *attempt, time int64) Past {
 	switch c := a.released(); {
 	case c != nil:
 		p.Fate, p.Asked, p.At = FateReleased, c.invoke, c.done
-	case a.tried && a.release.failed():
+	case a.triedRelease && a.release.failed():
 		p.Fate, p.At = FateGone, a.release.done
-	case a.tried:
+	case a.triedRelease:
 		p.Fate, p.Asked = FateUnanswered, a.release.invoke
 	case killed != 0 && killed <= time:
 		p.Fate, p.At = FateKilled, killed
@@ -32,7 +32,7 @@ func (r *run) between(a, b *attempt) *Past {
 	var last *attempt
 	var at int64
 	for _, other := range k.attempts {
-		left := r.left(other)
+		left := r.leftAt(other)
 		if other != a && other != b && from < left && left < to && left > at && (!other.granted() || exclusive(r.header)) {
 			last, at = other, left
 		}
@@ -52,15 +52,15 @@ func (r *run) pastOf(a *attempt, time int64) *Past {
 	return &p
 }
 
-// left is when a worker gave an attempt up, or sent the release of its grant; 0 for neither. An attempt that
+// leftAt is when a worker gave an attempt up, or sent the release of its grant; 0 for neither. An attempt that
 // was refused because the lock is held leaves nothing behind.
-func (r *run) left(a *attempt) int64 {
+func (r *run) leftAt(a *attempt) int64 {
 	switch {
 	case !a.asked || a.busy:
 		return 0
 	case !a.granted():
 		return r.gaveUp(a)
-	case a.tried:
+	case a.triedRelease:
 		return a.release.invoke
 	}
 	return 0
@@ -117,7 +117,7 @@ func (r *run) firstClaim(k *keyed, time int64) *Past {
 func (r *run) lastHold(k *keyed, s span) *LastHold {
 	var last LastHold
 	asked := int64(math.MinInt64)
-	if i := k.after(s.from) - 1; i >= 0 {
+	if i := k.firstHoldAfter(s.from) - 1; i >= 0 {
 		last.Past, asked = r.past(k.holds[i], s.from), k.holds[i].acquire.invoke
 	}
 	if last.Since = r.namedHolder(k, s.from, s.to, true); last.Since == nil {
@@ -128,8 +128,8 @@ func (r *run) lastHold(k *keyed, s span) *LastHold {
 	}
 	var before *attempt
 	for _, a := range k.attempts {
-		at := r.left(a)
-		if !a.granted() && asked < at && at <= s.from && (before == nil || at > r.left(before)) {
+		at := r.leftAt(a)
+		if !a.granted() && asked < at && at <= s.from && (before == nil || at > r.leftAt(before)) {
 			before = a
 		}
 	}

@@ -49,10 +49,10 @@ func TestBetween(t *testing.T) {
 		v := s.end().check(t).of(MutualExclusion).Violations
 		i := slices.IndexFunc(v, func(i Incident) bool { return slices.Equal(i.Grants, []string{"a", "b"}) })
 		if i < 0 || v[i].Cause != CauseTwice {
-			t.Errorf("%s: %s", c.name, told(v))
+			t.Errorf("%s: %s", c.name, factsText(v))
 			continue
 		}
-		if got := told(v[i].Explanation.Between); got != c.want {
+		if got := factsText(v[i].Explanation.Between); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -103,12 +103,12 @@ func TestLastHold(t *testing.T) {
 		}
 		f := s.phase(5000, history.PhaseFinal).end().check(t).of(Liveness)
 		if len(f.Violations) != 1 || f.Violations[0].LastHold == nil {
-			t.Errorf("%s: %s", c.name, told(f))
+			t.Errorf("%s: %s", c.name, factsText(f))
 			continue
 		}
 		last := f.Violations[0].LastHold
-		if got := told(last.Since); got != c.want || told(last.Past) != "{granted:{worker:w1,grant:a,at:11ms,token:5},fate:released,asked:20ms,at:21ms}" {
-			t.Errorf("%s: %s, then %s, want %s", c.name, told(last.Past), got, c.want)
+		if got := factsText(last.Since); got != c.want || factsText(last.Past) != "{granted:{worker:w1,grant:a,at:11ms,token:5},fate:released,asked:20ms,at:21ms}" {
+			t.Errorf("%s: %s, then %s, want %s", c.name, factsText(last.Past), got, c.want)
 		}
 	}
 }

@@ -156,9 +156,9 @@ func (r *run) permitted(a *attempt) permitted {
 	return p
 }
 
-// lastsAlong ranks how surely a grant was still in force at the next grant. It is 0 if the grant can have
+// inForceRank ranks how surely a grant was still in force at the next grant. It is 0 if the grant can have
 // ended by itself before, 1 if the service said too early that it was gone, and else 2.
-func (p permitted) lastsAlong(next *attempt) int {
+func (p permitted) inForceRank(next *attempt) int {
 	switch {
 	case p.believed <= next.acquire.done:
 		return 0
@@ -168,9 +168,9 @@ func (p permitted) lastsAlong(next *attempt) int {
 	return 2
 }
 
-// stands says that a holder certainly had its permit, within its validity, at the next grant.
-func (p permitted) stands(next *attempt) bool {
-	return p.lastsAlong(next) == 2 && p.deadline > next.acquire.done
+// certainlyHolds says that a holder certainly had its permit, within its validity, at the next grant.
+func (p permitted) certainlyHolds(next *attempt) bool {
+	return p.inForceRank(next) == 2 && p.deadline > next.acquire.done
 }
 
 // crowded yields an overlap for each hold of a semaphore that exceeds the permits. The other side of the
@@ -188,7 +188,7 @@ func (r *run) crowded(yield func(overlap) bool) {
 		ends = ends[len(ends)-len(active):]
 		along, alongEnds := active, ends
 		if h.holdEnd == now {
-			along = slices.DeleteFunc(slices.Clone(active), func(a permitted) bool { return !h.within(a.attempt) })
+			along = slices.DeleteFunc(slices.Clone(active), func(a permitted) bool { return !h.beginsWithin(a.attempt) })
 			alongEnds = nil
 			for _, a := range along {
 				alongEnds = append(alongEnds, a.holdEnd)
@@ -208,7 +208,7 @@ func (r *run) crowded(yield func(overlap) bool) {
 func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 	least, standing, certain := permits(r.header), 0, 0
 	for _, a := range active {
-		if a.stands(h) {
+		if a.certainlyHolds(h) {
 			standing++
 		}
 		if a.unreleased > h.acquire.done { // it cannot have ended by itself
@@ -220,16 +220,16 @@ func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 	var first *permitted
 	for i := range active {
 		a := &active[i]
-		if crowded && !a.stands(h) {
+		if crowded && !a.certainlyHolds(h) {
 			continue
 		}
-		if first == nil || cmp.Or(cmp.Compare(a.lastsAlong(h), first.lastsAlong(h)), cmp.Compare(a.deadline, first.deadline)) < 0 {
+		if first == nil || cmp.Or(cmp.Compare(a.inForceRank(h), first.inForceRank(h)), cmp.Compare(a.deadline, first.deadline)) < 0 {
 			first = a
 		}
 	}
 	// If no active hold was over, the last worker may have read its answer late.
 	for i := range active {
-		if a := &active[i]; crowded && a.acquire.done >= h.acquire.invoke && a.stands(h) {
+		if a := &active[i]; crowded && a.acquire.done >= h.acquire.invoke && a.certainlyHolds(h) {
 			if earlier, _, certain := r.inOrder(a.attempt, h); certain && earlier == h {
 				first = a
 			}

@@ -66,18 +66,18 @@ func TestSemaphore(t *testing.T) {
 			noBug(t, r)
 			for p, v := range map[Property]Verdict{MutualExclusion: c.overlap, Linearizability: c.model, NoLostUpdate: NotApplicable, FencingOrder: NotApplicable} {
 				if f := r.of(p); f.Verdict != v {
-					t.Errorf("%s is %s, want %s: %s", p, f.Verdict, v, told(f.Facts))
+					t.Errorf("%s is %s, want %s: %s", p, f.Verdict, v, factsText(f.Facts))
 				}
 			}
 			if h.Header.Permits > 1 {
 				for _, p := range []Property{NoWrongRelease, NoStaleWrite} {
 					if f := r.of(p); f.Verdict != NotApplicable {
-						t.Errorf("%s is %s: %s", p, f.Verdict, told(f.Facts))
+						t.Errorf("%s is %s: %s", p, f.Verdict, factsText(f.Facts))
 					}
 				}
 			}
-			if seen := fmt.Sprintf("kind:inside-at-once,n:%d", c.inside); !strings.Contains(told(r.of(MutualExclusion).Facts), seen) {
-				t.Errorf("%s; want %q", told(r.of(MutualExclusion).Facts), seen)
+			if seen := fmt.Sprintf("kind:inside-at-once,n:%d", c.inside); !strings.Contains(factsText(r.of(MutualExclusion).Facts), seen) {
+				t.Errorf("%s; want %q", factsText(r.of(MutualExclusion).Facts), seen)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestPermitLeft(t *testing.T) {
 			fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}, 14, 15).
 			acquire("w2", "b", 200, 201).busy("w3", "c", 210, 2500, "").release("b", 2600, 2601).end().check(t)
 		if f := r.of(Liveness); f.Verdict != v {
-			t.Errorf("%d permits: %s: %s", permits, f.Verdict, told(f.Facts))
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, factsText(f.Facts))
 		}
 		if shared := r.Orphans == (OrphanSummary{}) && r.Failovers == (FailoverSummary{}); shared != (permits > 1) {
 			t.Errorf("%d permits: %+v, %+v", permits, r.Orphans, r.Failovers)
@@ -113,7 +113,7 @@ func TestPermitsGranted(t *testing.T) {
 		"never again":          {granted().acquire("w3", "d", 1, 3400).release("d", 3500, 3501), Violation},
 	} {
 		if f := c.s.numbered().end().check(t).of(Liveness); f.Verdict != c.want {
-			t.Errorf("%s: %s: %s", name, f.Verdict, told(f.Facts))
+			t.Errorf("%s: %s: %s", name, f.Verdict, factsText(f.Facts))
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestSilentHolders(t *testing.T) {
 		}
 		r := s.stay("w3", "c", 30, 40).stay("w4", "d", 50, 60).numbered().end().check(t)
 		if f := r.of(MutualExclusion); f.Verdict != v {
-			t.Errorf("%d permits: %s: %s", permits, f.Verdict, told(f.Facts))
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, factsText(f.Facts))
 		}
 	}
 }
@@ -212,10 +212,10 @@ func TestCrowdWithoutPermit(t *testing.T) {
 // TestWitness: if the resource saw more workers inside than the holds show, that is a bug in lockcheck.
 func TestWitness(t *testing.T) {
 	r := newRun(pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().history(t))
-	if got := r.unheld(findOverlaps(r)); len(got) != 0 {
+	if got := r.insideWithoutHold(findOverlaps(r)); len(got) != 0 {
 		t.Errorf("with the overlaps that there are: %v", got)
 	}
-	if got := r.unheld(together{}); len(got) != 1 {
+	if got := r.insideWithoutHold(together{}); len(got) != 1 {
 		t.Errorf("without them: %v", got)
 	}
 	dead := pool(2).acquire("w1", "a", 9, 10).read("a", 12, 0).
@@ -281,7 +281,7 @@ func TestSimulatedSemaphores(t *testing.T) {
 		if err := history.Validate(h); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		o := ask(w, h, truth, Check(h, Options{}))
+		o := askOracle(w, h, truth, Check(h, Options{}))
 		for kind, what := range o.wrong {
 			if kinds[kind] == "" {
 				small := shrink(w, h, truth, kind)

@@ -113,7 +113,7 @@ func properties() []property {
 			required: always,
 			judge: func(j *judging) judged {
 				found := disagreements(j.run, j.opinion, j.overlaps, j.wrong, j.opinion.tokens)
-				return assumptions(j.run, j.results.Operations, append(found, j.run.unheld(j.overlaps)...))
+				return assumptions(j.run, j.results.Operations, append(found, j.run.insideWithoutHold(j.overlaps)...))
 			},
 		},
 	}

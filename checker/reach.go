@@ -25,8 +25,8 @@ func joined(servers []string) string { return strings.Join(servers, "\x00") }
 // service.
 func (f *fault) separates() bool { return f.does(history.Cuts) || f.does(history.Disturbs) }
 
-// takes returns the processes that the fault puts out of reach of a worker.
-func (f *fault) takes(worker string) []string {
+// putsOutOfReach returns the processes that the fault puts out of reach of a worker.
+func (f *fault) putsOutOfReach(worker string) []string {
 	switch {
 	case !f.Applied:
 	case f.separates() && f.involves(worker):
@@ -37,9 +37,9 @@ func (f *fault) takes(worker string) []string {
 	return nil
 }
 
-// away is when the fault kept processes out of reach. While a server is being resumed or restarted it may
+// outOfReach is when the fault kept processes out of reach. While a server is being resumed or restarted it may
 // already run, and may have granted the lock.
-func (f *fault) away() span {
+func (f *fault) outOfReach() span {
 	if hitsProcesses(f.Kind) {
 		return span{f.certainFrom, f.certainTo}
 	}
@@ -64,8 +64,8 @@ func (r *run) distances() distances {
 		}
 		mixed := hitsProcesses(f.Kind) && f.separates() && f.onWorkers(r.workers)
 		if hitsProcesses(f.Kind) && !mixed {
-			for _, server := range f.takes("") {
-				d.down[server] = append(d.down[server], f.away())
+			for _, server := range f.putsOutOfReach("") {
+				d.down[server] = append(d.down[server], f.outOfReach())
 			}
 			continue
 		}
@@ -74,8 +74,8 @@ func (r *run) distances() distances {
 			involved = r.header.Workers
 		}
 		for _, worker := range involved {
-			for _, server := range f.takes(worker) {
-				d.separate(worker, server, f.away())
+			for _, server := range f.putsOutOfReach(worker) {
+				d.separate(worker, server, f.outOfReach())
 			}
 		}
 	}

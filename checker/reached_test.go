@@ -49,7 +49,7 @@ var situations = map[string]func(o *oracle) bool{
 	},
 	"a hold of no length lay within another": func(o *oracle) bool {
 		return o.twoHolds(func(a, b *attempted) bool {
-			return a.worker != b.worker && a.key == b.key && b.answered == b.over() && a.answered < b.answered
+			return a.worker != b.worker && a.key == b.key && b.answered == b.holdEnd() && a.answered < b.answered
 		})
 	},
 	"an inner acquire without an answer took effect": func(o *oracle) bool {
@@ -111,7 +111,7 @@ func (o *oracle) unread(g *simulation.Grant) bool {
 func (o *oracle) twoHolds(are func(a, b *attempted) bool) bool {
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 		return a.granted() && slices.ContainsFunc(o.record.grants, func(b *attempted) bool {
-			return a != b && b.granted() && a.answered <= b.answered && b.answered < a.over() && are(a, b)
+			return a != b && b.granted() && a.answered <= b.answered && b.answered < a.holdEnd() && are(a, b)
 		})
 	})
 }

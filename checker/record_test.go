@@ -9,18 +9,18 @@ import (
 
 // record is an independent reading of a history, which uses nothing of the checkers, to compare them with.
 type record struct {
-	header   history.Header
-	grants   []*attempted // by their first event
-	byID     map[string]*attempted
-	accesses []history.Event // that the resource accepted
-	refused  []history.Event
-	final    map[string]history.Event
-	killed   map[string]int64 // earliest time of the kill
-	faults   map[string][]history.Fault
-	order    []string // of faults
-	end      int64
-	misled   bool // its tokens do not tell the order of grants
-	right    bool // no grant ended wrongly
+	header              history.Header
+	grants              []*attempted // by their first event
+	byID                map[string]*attempted
+	accesses            []history.Event // that the resource accepted
+	refused             []history.Event
+	final               map[string]history.Event
+	killed              map[string]int64 // earliest time of the kill
+	faults              map[string][]history.Fault
+	order               []string // of faults
+	end                 int64
+	tokensMislead       bool // its tokens do not tell the order of grants
+	nothingEndedWrongly bool // no grant ended wrongly
 }
 
 // attempted is one attempt to acquire. Times that are not known are -1.
@@ -153,8 +153,8 @@ func (a *attempted) released() *operation {
 	return nil
 }
 
-// over is when the worker stopped acting as the holder.
-func (a *attempted) over() int64 {
+// holdEnd is when the worker stopped acting as the holder.
+func (a *attempted) holdEnd() int64 {
 	end := int64(math.MaxInt64)
 	for _, c := range a.releases {
 		end = min(end, c.from)
@@ -171,11 +171,11 @@ func (a *attempted) over() int64 {
 // deadline is the end of the validity if the client computes one, else the end of the hold.
 func (a *attempted) deadline() int64 {
 	if a.until == 0 {
-		return a.over()
+		return a.holdEnd()
 	}
 	end := a.until
 	for _, c := range a.renewals {
-		if c.outcome == history.OK && c.to <= a.over() {
+		if c.outcome == history.OK && c.to <= a.holdEnd() {
 			end = max(end, c.until)
 		}
 	}
@@ -226,7 +226,7 @@ func (r *record) before(a, b *attempted) bool {
 	if a.answered < b.asked {
 		return true
 	}
-	return r.counts() && !r.misled && b.answered >= a.asked && a.token != 0 && b.token != 0 && a.token < b.token
+	return r.counts() && !r.tokensMislead && b.answered >= a.asked && a.token != 0 && b.token != 0 && a.token < b.token
 }
 
 // disturbed says that a fault of the servers may have been in force in a time, and may have ended a lease
@@ -256,7 +256,7 @@ func (r *record) earlier(a, b *attempted) bool {
 	if r.before(a, b) || r.before(b, a) {
 		return r.before(a, b)
 	}
-	return r.right && r.ended(a, b.answered) && !r.ended(b, a.answered)
+	return r.nothingEndedWrongly && r.ended(a, b.answered) && !r.ended(b, a.answered)
 }
 
 // ended says whether a grant can have ended by a time.
@@ -282,7 +282,7 @@ func (r *record) together() (pairs [][2]*attempted) {
 			var with [][2]*attempted
 			for _, a := range holds[:i] {
 				// A hold without length counts if it lies within another one.
-				if !(a.shared && b.shared) && a.over() > b.answered && (b.over() > b.answered || a.answered < b.answered) && (a.worker != b.worker || r.header.Permits > 1) {
+				if !(a.shared && b.shared) && a.holdEnd() > b.answered && (b.holdEnd() > b.answered || a.answered < b.answered) && (a.worker != b.worker || r.header.Permits > 1) {
 					with = append(with, [2]*attempted{a, b})
 				}
 			}

@@ -33,7 +33,7 @@ func wrongReleases(r *run) incidents {
 			var released []*attempt
 			for _, l := range active {
 				other := l.attempt
-				if (gone <= other.acquire.done || other.wasTold()) && other.worker != a.worker && !a.shares(other) && r.wronged(a, c, other) {
+				if (gone <= other.acquire.done || other.reportedGone()) && other.worker != a.worker && !a.shares(other) && r.tookLock(a, c, other) {
 					released = append(released, other)
 					if r.releasedBy[other] == nil { // releases are sorted: the first one did it
 						r.releasedBy[other] = a
@@ -72,8 +72,8 @@ func (r *run) goneAtFirst(a *attempt) int64 {
 	return r.endUnrenewed(a, math.MinInt64).likelyByService()
 }
 
-// wasTold says that the service reported that the hold was over.
-func (a *attempt) wasTold() bool { return a.ended == atRelease || a.ended == byNotification }
+// reportedGone says that the service reported that the hold was over.
+func (a *attempt) reportedGone() bool { return a.ended == atRelease || a.ended == byNotification }
 
 // released returns the attempts with an acknowledged release, by the invocation of that release.
 func (k *keyed) released() []*attempt {
@@ -87,7 +87,7 @@ func (k *keyed) released() []*attempt {
 	return all
 }
 
-func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
+func (r *run) tookLock(a *attempt, c *call, other *attempt) bool {
 	if other.acquire.done >= c.invoke || other.holdEnd <= c.done || other.expired {
 		return false
 	}
@@ -111,7 +111,7 @@ func (r *run) goneBy(a, other *attempt) bool {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return true
 	}
-	return r.releasedBy[other] == nil && other.wasTold()
+	return r.releasedBy[other] == nil && other.reportedGone()
 }
 
 // wrongRelease describes a release that took the lock from others, the first victim first.

@@ -82,8 +82,8 @@ func TestRepeatableRead(t *testing.T) {
 			if c.n == 0 || t.Failed() {
 				return
 			}
-			if got := r.of(RepeatableRead).Violations[0]; got.Cause != c.cause || !strings.Contains(told(got), c.what) {
-				t.Errorf("%s: %s", got.Cause, told(got))
+			if got := r.of(RepeatableRead).Violations[0]; got.Cause != c.cause || !strings.Contains(factsText(got), c.what) {
+				t.Errorf("%s: %s", got.Cause, factsText(got))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestReadOfDeadReader(t *testing.T) {
 		}
 		s.acquire("w2", "b", 22, 23).read("b", 23.5, 0).write("b", 24, 1, 0, 1).read("a", 25, 1).release("b", 30, 31)
 		if f := s.numbered().end().check(t).of(RepeatableRead); f.Total != c.want {
-			t.Errorf("%s: %d: %s", name, f.Total, told(f.Facts))
+			t.Errorf("%s: %d: %s", name, f.Total, factsText(f.Facts))
 		}
 	}
 }

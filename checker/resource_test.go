@@ -165,7 +165,7 @@ func TestUpdates(t *testing.T) {
 				t.Errorf("%+v, want %+v", r.Updates, c.sum)
 			}
 			want(t, r, NoLostUpdate, c.v, int(c.sum.Lost+c.sum.Duplicated+c.sum.Phantom))
-			if c.what != "" && !strings.Contains(told(r.of(NoLostUpdate).Violations[0]), c.what) {
+			if c.what != "" && !strings.Contains(factsText(r.of(NoLostUpdate).Violations[0]), c.what) {
 				t.Error(r.dump())
 			}
 		})

@@ -25,11 +25,11 @@ type run struct {
 	byWorker map[worker]*actor // what each worker did
 	holds    []*attempt        // granted attempts, by key, then start
 	faults   []fault
-	// forces are the times in which faults may have been in force; disturbances are those of faults of the
+	// forces are the times in which faults may have been in force; serverFaults are those of faults of the
 	// servers.
-	forces, disturbances *faultTimes
-	silences             *faultTimes // times of faults that can have lost an answer
-	earlies              []early     // reasons why a grant can have ended early, the most specific first
+	forces, serverFaults *faultTimes
+	answerLosses         *faultTimes      // times of faults that can have lost an answer
+	earlyEndReasons      []earlyEndReason // reasons why a grant can have ended early, the most specific first
 	// deferrals maps a grant to the first fault that held back one of its writes.
 	deferrals map[grant]*fault
 	phases    map[string]history.Event // the last event of each phase
@@ -84,18 +84,18 @@ type keyed struct {
 
 // actor is what one worker did, one attempt after the other.
 type actor struct {
-	name     string
-	attempts []*attempt // by first event; in finished runs only attempts with an acquire, by its invocation
-	ends     ends       // ends of the attempts, including the time of asking
-	waits    bool       // one of its calls was never answered
-	current  *attempt   // the attempt that it began last
+	name        string
+	attempts    []*attempt // by first event; in finished runs only attempts with an acquire, by its invocation
+	ends        endTree    // ends of the attempts, including the time of asking
+	hasOpenCall bool       // one of its calls was never answered
+	current     *attempt   // the attempt that it began last
 	// These times follow from the faults. In cutOffs the worker could not reach a majority of its servers. In
 	// lapses the service can have given up the worker's grants. In stops the worker was stopped.
 	cutOffs, lapses spans
 	stops           []span
 	killed          int64 // when it was killed, 0 for never
-	// left are the holds that its death can have ended.
-	left []*attempt
+	// abandoned are the holds that its death can have ended.
+	abandoned []*attempt
 	// lastGrants caches lastGrant: when the worker was last granted each key. It is nil until first needed.
 	lastGrants map[key]int64
 }
@@ -112,35 +112,35 @@ type access struct {
 
 // attempt is everything that happened under one grant.
 type attempt struct {
-	grant   grant
-	key     key
-	worker  worker
-	holder  grant // the acquire was refused because this grant holds the lock
-	acquire call  // valid if asked
-	after   int64 // the earliest end of the previous hold, 0 if it is not known
-	release call  // the first release, if tried
-	token   uint64
-	until   int64
-	rare    *rare
+	grant         grant
+	key           key
+	worker        worker
+	holder        grant // the acquire was refused because this grant holds the lock
+	acquire       call  // valid if asked
+	earliestStart int64 // the earliest end of the previous hold, 0 if it is not known
+	release       call  // the first release, if tried
+	token         uint64
+	until         int64
+	rare          *rare
 	// holdEnd is when the hold of a granted attempt ends. While the run is built it is the last evidence that
 	// the worker acted as the holder.
 	holdEnd int64
 	// deadline is the end of the validity of a granted attempt. While the run is built it is the time after
 	// which an accepted access is no such evidence.
-	deadline  int64
-	block     int32 // index among the blocks of its key
-	other     int32 // index of the next hold of the key by another worker, or the number of holds if there is none
-	ended     ending
-	asked     bool // the history has its acquire
-	tried     bool // a release was tried
-	expired   bool // the service had forgotten the grant when it arrived
-	busy      bool // refused because another worker held the lock
-	replaced  bool // another worker was granted the lock during the hold
-	user      bool // the resource accepted an access under it
-	origin    bool // counted as an incident that no fault explains
-	witnessed bool // another worker was refused because this grant held the lock
-	shared    bool // the acquire asked to share the lock
-	malformed bool // contradicts the schema: not fit for porcupine
+	deadline        int64
+	block           int32 // index among the blocks of its key
+	nextOther       int32 // index of the next hold of the key by another worker, or the number of holds if there is none
+	ended           ending
+	asked           bool // the history has its acquire
+	triedRelease    bool // a release was tried
+	expired         bool // the service had forgotten the grant when it arrived
+	busy            bool // refused because another worker held the lock
+	replaced        bool // another worker was granted the lock during the hold
+	usedData        bool // the resource accepted an access under it
+	countedAsOrigin bool // counted as an incident that no fault explains
+	witnessed       bool // another worker was refused because this grant held the lock
+	shared          bool // the acquire asked to share the lock
+	malformed       bool // contradicts the schema: not fit for porcupine
 }
 
 // rare holds what most attempts lack.
@@ -210,7 +210,7 @@ func (a *attempt) notifications() []notification {
 
 // releases yields the releases of the attempt. Most attempts have one.
 func (a *attempt) releases(yield func(*call) bool) {
-	if !a.tried || !yield(&a.release) || a.rare == nil {
+	if !a.triedRelease || !yield(&a.release) || a.rare == nil {
 		return
 	}
 	for _, c := range a.rare.releases {
@@ -293,7 +293,7 @@ func (r *run) actor(name string) *actor {
 // dataKeys yields the keys whose data the resource or its database knows, sorted by name.
 func (r *run) dataKeys(yield func(*keyed) bool) {
 	for _, k := range r.keys {
-		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.finals.read()) && !yield(d) {
+		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.finals.wasRead()) && !yield(d) {
 			return
 		}
 	}
@@ -387,11 +387,11 @@ func (a *attempt) heldIn(from, to int64) bool {
 	return a.granted() && a.acquire.done <= to && a.holdEnd >= from
 }
 
-// next returns the first grant of a key after a time to any worker except one (0 excludes none), or nil.
-func (k *keyed) next(after int64, but worker) *attempt {
-	first := k.after(after)
+// nextGrantExcept returns the first grant of a key after a time to any worker except one (0 excludes none), or nil.
+func (k *keyed) nextGrantExcept(after int64, but worker) *attempt {
+	first := k.firstHoldAfter(after)
 	if first < len(k.holds) && k.holds[first].worker == but {
-		first = int(k.holds[first].other)
+		first = int(k.holds[first].nextOther)
 	}
 	if first >= len(k.holds) {
 		return nil
@@ -399,13 +399,13 @@ func (k *keyed) next(after int64, but worker) *attempt {
 	return k.holds[first]
 }
 
-// after is the index of the first hold of a key that began after a time.
-func (k *keyed) after(time int64) int {
+// firstHoldAfter is the index of the first hold of a key that began after a time.
+func (k *keyed) firstHoldAfter(time int64) int {
 	return sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > time })
 }
 
-// over is when a call was completed. A call without completion lasts to the end of the history.
-func (c *call) over(end int64) int64 {
+// doneOr is when a call was completed. A call without completion lasts to the end of the history.
+func (c *call) doneOr(end int64) int64 {
 	if c.outcome == open {
 		return end
 	}

@@ -221,9 +221,9 @@ func (r Results) of(p Property) Finding { return r.Finding(p) }
 
 var milliseconds = regexp.MustCompile(`(\d+)000000\b`)
 
-// told formats facts for comparisons and substring searches: as JSON without quotes, with whole milliseconds
+// factsText formats facts for comparisons and substring searches: as JSON without quotes, with whole milliseconds
 // as such.
-func told(facts any) string {
+func factsText(facts any) string {
 	text, err := json.Marshal(facts)
 	if err != nil {
 		return err.Error()
@@ -239,9 +239,9 @@ func (r Results) bug() bool {
 func (r Results) dump() string {
 	text := string(r.Verdict) + "\n"
 	for _, f := range r.Findings {
-		text += fmt.Sprintf("  %-17s %-15s %d %s\n", f.Property, f.Verdict, f.Total, told(f.Facts))
+		text += fmt.Sprintf("  %-17s %-15s %d %s\n", f.Property, f.Verdict, f.Total, factsText(f.Facts))
 		for _, v := range f.Violations {
-			text += "      " + told(v) + "\n"
+			text += "      " + factsText(v) + "\n"
 		}
 	}
 	return text

@@ -82,16 +82,16 @@ func byBegin(pairs []pair) []pair {
 	return pairs
 }
 
-// inside says whether both answers of any pair lie in a time. The pairs are sorted by their beginnings.
-func inside(pairs []pair, from, to int64) bool {
+// pairWithin says whether both answers of any pair lie in a time. The pairs are sorted by their beginnings.
+func pairWithin(pairs []pair, from, to int64) bool {
 	i := sort.Search(len(pairs), func(i int) bool { return pairs[i].from >= from })
 	return i < len(pairs) && pairs[i].to <= to
 }
 
-// well says whether the service was well in a time in which one worker got nothing but errors: at least two
+// othersServed says whether the service was well in a time in which one worker got nothing but errors: at least two
 // others were granted the lock, and no other worker got both a grant and an error. One served worker proves
 // nothing: when everything is short of time, it is chance who gets an answer, and that worker may have had
 // its connection already.
-func (f fortunes) well(from, to int64) bool {
-	return inside(f.others, from, to) && !inside(f.unlike, from, to)
+func (f fortunes) othersServed(from, to int64) bool {
+	return pairWithin(f.others, from, to) && !pairWithin(f.unlike, from, to)
 }

@@ -280,7 +280,7 @@ func TestLiveness(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
-			if got := r.of(Liveness); got.Verdict != c.v || !strings.Contains(told(got), c.what) {
+			if got := r.of(Liveness); got.Verdict != c.v || !strings.Contains(factsText(got), c.what) {
 				t.Errorf("%s, want %s %q\n%s", got.Verdict, c.v, c.what, r.dump())
 			}
 		})
@@ -290,7 +290,7 @@ func TestLiveness(t *testing.T) {
 func TestVisualize(t *testing.T) {
 	for name, s := range map[string]*script{
 		"illegal": newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).pause("f1", 12, 20, "w1"),
-		"fine":    good(),
+		"fine":    smallestValid(),
 		"empty":   newScript(),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestSessionValidity(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.final("k0", "[]").end().check(t)
 			found := r.of(MutualExclusion)
-			if found.Total != 1 || found.Violations[0].Class != c.class || !strings.Contains(told(found.Violations[0]), c.what) {
+			if found.Total != 1 || found.Violations[0].Class != c.class || !strings.Contains(factsText(found.Violations[0]), c.what) {
 				t.Errorf("%s", r.dump())
 			}
 			if r.Verdict == Broken {

@@ -15,9 +15,9 @@ import (
 func shrink(w simulation.World, h *history.History, truth *simulation.Truth, kind string) *history.History {
 	for smaller := true; smaller; {
 		smaller = false
-		for _, u := range units(h, !evident(kind)) {
+		for _, u := range units(h, !preventedByFaults(kind)) {
 			less := without(h, u)
-			if evident(kind) && hides(h, truth, u) {
+			if preventedByFaults(kind) && grantedWithoutAnswer(h, truth, u) {
 				continue
 			}
 			if len(less.Events) < len(h.Events) && history.Validate(less) == nil && disagree(w, less, truth)[kind] != "" {
@@ -28,16 +28,16 @@ func shrink(w simulation.World, h *history.History, truth *simulation.Truth, kin
 	return h
 }
 
-// evident says that the recorded faults are what must prevent a disagreement: without them the accusation
+// preventedByFaults says that the recorded faults are what must prevent a disagreement: without them the accusation
 // would be just.
-func evident(kind string) bool {
+func preventedByFaults(kind string) bool {
 	return strings.HasPrefix(kind, "right service") || strings.HasPrefix(kind, "cause") || strings.HasPrefix(kind, "overlap with") ||
 		strings.HasPrefix(kind, "exercised") || strings.HasPrefix(kind, "state") || strings.HasPrefix(kind, "fault")
 }
 
-// hides says that a unit is an attempt which was granted without an answer. Such an attempt explains the
+// grantedWithoutAnswer says that a unit is an attempt which was granted without an answer. Such an attempt explains the
 // answers to others.
-func hides(h *history.History, truth *simulation.Truth, u unit) bool {
+func grantedWithoutAnswer(h *history.History, truth *simulation.Truth, u unit) bool {
 	granted := make(map[string]bool)
 	for _, e := range h.Events {
 		if e.F == history.Acquire && e.Type == history.OK {

@@ -51,7 +51,7 @@ func TestSimulated(t *testing.T) {
 		if err := history.Validate(h); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		o := ask(w, h, truth, Check(h, Options{}))
+		o := askOracle(w, h, truth, Check(h, Options{}))
 		searched, illegal = searched+o.searched, illegal+o.illegal
 		for name, is := range situations {
 			if is(o) {
@@ -140,10 +140,10 @@ func TestForgedResults(t *testing.T) {
 				w := simulation.Random(rand.New(rand.NewPCG(seed, 2)), seed%2 == 0)
 				h, truth := simulation.Run(seed, w)
 				r := Check(h, Options{})
-				if ask(w, h, truth, r).wrong[c.kind] != "" {
+				if askOracle(w, h, truth, r).wrong[c.kind] != "" {
 					continue
 				}
-				if c.forge(&r, h); ask(w, h, truth, r).wrong[c.kind] != "" {
+				if c.forge(&r, h); askOracle(w, h, truth, r).wrong[c.kind] != "" {
 					return
 				}
 			}

@@ -168,10 +168,10 @@ func (r *run) tookTurns(k *keyed) bool {
 func (r *run) interleaved(k *keyed) bool {
 	var last *attempt
 	for _, a := range r.held(k) {
-		if a != last && a.user {
+		if a != last && a.usedData {
 			return true
 		}
-		a.user, last = true, a
+		a.usedData, last = true, a
 	}
 	return false
 }

@@ -47,7 +47,7 @@ func checkUpdates(r *run) updates {
 		}
 		judge(r, k, states)
 		if r.header.Workload == history.WorkloadJobs {
-			u.twice(r, k)
+			u.findRepeated(r, k)
 		}
 		if len(states) > 1 {
 			u.differing = append(u.differing, k.name)

@@ -43,8 +43,8 @@ func (w *visited) close() {
 	}
 }
 
-// met says whether any event overlapped one of the times.
-func (w *visited) met(time span) bool {
+// overlapped says whether any event overlapped one of the times.
+func (w *visited) overlapped(time span) bool {
 	i := w.endingSince(time.to)
 	return i < len(w.times) && w.times[i].to == time.to && w.reached[i] >= time.from
 }

@@ -62,7 +62,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return cause{class: CauseReleasedByOther}
 	}
-	from, to := a.exposed(granted)
+	from, to := a.exposure(granted)
 	ended := r.endUnrenewed(a, granted).likely() <= granted
 	if renewed := r.renewedSince(a, granted); renewed != nil {
 		// A renewal that was in flight may have been in time, and a fault may have ended the lease after it.
@@ -79,7 +79,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	}
 	stops := meeting(w.stops, from, to)
 	cut, isCut := w.cutOffs.first(from, to)
-	perhaps := r.endOf(a).byBelief() <= granted // a silent holder may have lost its lease, so no other cause is looked for
+	perhaps := r.endOf(a).byBelief() <= granted // of who was silent then nobody else is accused
 	switch {
 	case perhaps && len(stops) > 0 && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
@@ -100,17 +100,17 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	return c
 }
 
-// overrated says whether a holder believed its lock valid beyond the time by which its lease can have run
-// out. If several may hold the lock, that is certain only of a validity longer than a lease that begins with
-// the answer.
+// overrated says whether a holder took its lock for valid beyond a time by which its lease can have run
+// out. If several may hold the lock, that is certain only of a validity longer than a lease that
+// begins with the answer.
 func (r *run) overrated(a *attempt, time int64) bool {
 	lease := r.header.Lease
-	return lease > 0 && a.validBy(time) > max(time, r.certainly(a))+clockAllowance(lease)
+	return lease > 0 && a.validBy(time) > max(time, r.certainLeaseEnd(a))+clockAllowance(lease)
 }
 
-// certainly is the latest possible end of the lease of a grant, by its answer alone. Only locks that several
+// certainLeaseEnd is the latest possible end of the lease of a grant, by its answer alone. Only locks that several
 // may hold need it, because the previous hold says nothing about them. For other locks it is 0.
-func (r *run) certainly(a *attempt) int64 {
+func (r *run) certainLeaseEnd(a *attempt) int64 {
 	if exclusive(r.header) {
 		return 0
 	}
@@ -125,7 +125,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 		if !c.ok() || c.done <= granted {
 			continue
 		}
-		before := max(r.endUnrenewed(a, c.invoke).likely(), r.certainly(a)) <= granted
+		before := max(r.endUnrenewed(a, c.invoke).likely(), r.certainLeaseEnd(a)) <= granted
 		if after := later(c.invoke, r.header.Lease); before && (c.invoke > granted || after-clockAllowance(r.header.Lease) > granted) {
 			return c
 		}
@@ -136,12 +136,12 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 // endedEarly looks for a fault of the servers between the acquire of a and the grant to another worker.
 func (r *run) endedEarly(a *attempt, to int64) cause {
 	from := a.acquire.invoke
-	for _, e := range r.earlies {
-		if c := r.enough(e, a, from, to); c.fault != nil {
+	for _, e := range r.earlyEndReasons {
+		if c := r.sufficientFaults(e, a, from, to); c.fault != nil {
 			return c
 		}
 	}
-	if a.wasTold() {
+	if a.reportedGone() {
 		// The service itself says that it ended the grant, and nothing explains why.
 		return cause{class: CauseUnexplained}
 	}
@@ -155,18 +155,18 @@ func (r *run) endedEarly(a *attempt, to int64) cause {
 
 // lostServers explains a loss by the end of the servers that the holder was connected to.
 func (r *run) lostServers(a *attempt, cut span) cause {
-	for _, e := range r.earlies {
+	for _, e := range r.earlyEndReasons {
 		if e.class == CauseServerLost {
-			return r.enough(e, a, max(cut.from, a.acquire.invoke), cut.to)
+			return r.sufficientFaults(e, a, max(cut.from, a.acquire.invoke), cut.to)
 		}
 	}
 	return cause{}
 }
 
-// enough picks the first fault that can have ended a grant early. If servers lost their state or their clocks
+// sufficientFaults picks the first fault that can have ended a grant early. If servers lost their state or their clocks
 // were moved, it picks as many faults as together hit a majority of the servers that the worker reaches. A
 // grant that a majority has on record survives the loss of a minority.
-func (r *run) enough(e early, a *attempt, from, to int64) cause {
+func (r *run) sufficientFaults(e earlyEndReason, a *attempt, from, to int64) cause {
 	c := cause{class: e.class}
 	servers := r.reaches(r.name(a.worker))
 	hit := make(nameSet)

@@ -111,8 +111,8 @@ func TestWhy(t *testing.T) {
 			if f.Total != 1 || f.Causes[c.want] != 1 {
 				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
 			}
-			if v := f.Violations[0]; v.Cause != c.want || !strings.Contains(told(v.Explanation), c.why) {
-				t.Errorf("%s: %s\nwant %q in it", v.Cause, told(v.Explanation), c.why)
+			if v := f.Violations[0]; v.Cause != c.want || !strings.Contains(factsText(v.Explanation), c.why) {
+				t.Errorf("%s: %s\nwant %q in it", v.Cause, factsText(v.Explanation), c.why)
 			}
 			noBug(t, r)
 		})
@@ -172,7 +172,7 @@ func TestObserved(t *testing.T) {
 		{"another claim", "null", service(twice(), 12, history.Claimed, 6)},
 		{"the observer gave up", "null", gaveUp},
 	} {
-		if got := told(c.s.end().check(t).of(MutualExclusion).Violations[0].Explanation.Record); got != c.want {
+		if got := factsText(c.s.end().check(t).of(MutualExclusion).Violations[0].Explanation.Record); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -204,7 +204,7 @@ func TestWhyLost(t *testing.T) {
 				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
 			}
 			if e := f.Violations[0].Explanation; (e == nil) != (c.want == CauseUnexplained) {
-				t.Errorf("explained as %s", told(e))
+				t.Errorf("explained as %s", factsText(e))
 			}
 		})
 	}

@@ -16,14 +16,14 @@ import (
 func (r *run) witness() Fact {
 	most := 0
 	for k := range r.dataKeys {
-		most = max(most, r.inside(k))
+		most = max(most, r.maxInside(k))
 	}
 	return Fact{Kind: FactInsideAtOnce, N: int64(most)}
 }
 
-// inside returns how many grants were inside a key at once, from each grant's first accepted access to its
+// maxInside returns how many grants were inside a key at once, from each grant's first accepted access to its
 // last. Accesses that were still on their way when the hold ended are left out.
-func (r *run) inside(k *keyed) int {
+func (r *run) maxInside(k *keyed) int {
 	stays := make(map[*attempt]span)
 	for e, a := range r.held(k) {
 		if e.time > a.holdEnd {
@@ -48,14 +48,14 @@ func (r *run) inside(k *keyed) int {
 	return most
 }
 
-// unheld compares what the resource saw with the holds and returns contradictions between them.
-func (r *run) unheld(overlaps together) []Fact {
+// insideWithoutHold compares what the resource saw with the holds and returns contradictions between them.
+func (r *run) insideWithoutHold(overlaps together) []Fact {
 	var found []Fact
 	if r.header.Workload != history.WorkloadSemaphore {
 		return nil
 	}
 	for k := range r.dataKeys {
-		if n := r.inside(k); n > permits(r.header) && !overlaps.keys[k.name] {
+		if n := r.maxInside(k); n > permits(r.header) && !overlaps.keys[k.name] {
 			found = append(found, Fact{Kind: FactUnheld, Keys: []string{k.name}, N: int64(n)})
 		}
 	}
