@@ -14,7 +14,7 @@ func (s *sim) moment(w *worker, f history.Function) {
 		if f == history.Acquire {
 			role = "waiter"
 		}
-		s.after(s.some(3), func() { s.strike(w, role) })
+		s.after(s.upTo(3), func() { s.strike(w, role) })
 	}
 }
 
@@ -27,9 +27,9 @@ func (s *sim) strike(w *worker, role string) {
 		w = s.workers[s.rng.IntN(len(s.workers))]
 	}
 	kind := s.Faults[s.rng.IntN(len(s.Faults))]
-	length := 15 + s.some(60)
+	length := 15 + s.upTo(60)
 	if s.chance(0.6) {
-		length += s.some(200)
+		length += s.upTo(200)
 	}
 	switch kind {
 	case history.Pause:
@@ -61,9 +61,9 @@ func (s *sim) inflict(f history.Fault, length int64, begin, end func()) {
 	}
 	asked := s.now
 	tell(history.Requested, asked, asked)
-	s.after(s.some(1), func() {
+	s.after(s.upTo(1), func() {
 		begin()
-		s.after(s.some(1), func() { tell(history.Applied, asked, s.now) })
+		s.after(s.upTo(1), func() { tell(history.Applied, asked, s.now) })
 		s.after(2, func() {
 			stage := history.Proven
 			if s.rng.IntN(20) == 0 {
@@ -81,7 +81,7 @@ func (s *sim) inflict(f history.Fault, length int64, begin, end func()) {
 			if f.Kind == history.Partition {
 				f.Dropped = s.dropped(f.Targets[0])
 			}
-			s.after(s.some(1), func() {
+			s.after(s.upTo(1), func() {
 				tell(history.Healed, from, s.now)
 				tell(history.ProvenHealed, s.now, s.now)
 			})
@@ -103,32 +103,32 @@ func (s *sim) dropped(name string) *int64 {
 // may or may not renew its session.
 const calm = 40
 
-// mayTrouble says whether a fault may begin for some workers now, and if so, records that it does.
-func (s *sim) mayTrouble(workers []*worker, length int64) bool {
+// beginTrouble says whether a fault may begin for some workers now, and if so, records that it does.
+func (s *sim) beginTrouble(workers []*worker, length int64) bool {
 	for _, w := range workers {
-		if w.dead || w.troubled > 0 && s.now+2 > w.troubled && s.now < w.troubled+calm {
+		if w.dead || w.troubledUntil > 0 && s.now+2 > w.troubledUntil && s.now < w.troubledUntil+calm {
 			return false
 		}
 	}
 	for _, w := range workers {
-		w.troubled = max(w.troubled, s.now+length+2)
+		w.troubledUntil = max(w.troubledUntil, s.now+length+2)
 	}
 	return true
 }
 
 func (s *sim) pause(w *worker, role string, length int64) {
-	if w.goesOn > s.now || !s.mayTrouble([]*worker{w}, length) {
+	if w.resumesAt > s.now || !s.beginTrouble([]*worker{w}, length) {
 		return
 	}
-	w.goesOn = s.now + 1 // no other fault stops it meanwhile
+	w.resumesAt = s.now + 1 // no other fault stops it meanwhile
 	s.inflict(history.Fault{Kind: history.Pause, Targets: []string{w.name}, Role: role}, length, func() {
 		s.truth.Stopped[w.name] = append(s.truth.Stopped[w.name], Interval{ns(s.now), ns(s.now + length)})
-		w.goesOn = s.now + length + s.some(4) // it takes some time until the worker gets the processor again
+		w.resumesAt = s.now + length + s.upTo(4) // it takes some time until the worker gets the processor again
 	}, func() {})
 }
 
 func (s *sim) kill(w *worker) {
-	if w.dead || len(s.living()) < 2 || !s.mayTrouble([]*worker{w}, 0) {
+	if w.dead || len(s.living()) < 2 || !s.beginTrouble([]*worker{w}, 0) {
 		return
 	}
 	s.inflict(history.Fault{Kind: history.Kill, Targets: []string{w.name}}, 0, func() {
@@ -144,7 +144,7 @@ func (s *sim) kill(w *worker) {
 }
 
 func (s *sim) separate(w *worker, length int64) {
-	if w.cutUntil > s.now || !s.mayTrouble([]*worker{w}, length) {
+	if w.cutUntil > s.now || !s.beginTrouble([]*worker{w}, length) {
 		return
 	}
 	w.cutUntil = s.now + 1
@@ -180,7 +180,7 @@ func (s *sim) deferWrite(w *worker, length int64) {
 		met = true
 		tell(history.Proven)
 		if s.Has(history.Kill) && s.chance(0.3) {
-			s.after(s.some(3), func() { s.kill(w) })
+			s.after(s.upTo(3), func() { s.kill(w) })
 		}
 		s.after(length, func() { tell(history.Healed); tell(history.ProvenHealed) })
 	}}
@@ -206,7 +206,7 @@ func (s *sim) living() []*worker {
 
 func (s *sim) stopServer(length int64) {
 	v := s.server
-	if v.struck || !s.mayTrouble(s.living(), length) {
+	if v.struck || !s.beginTrouble(s.living(), length) {
 		return
 	}
 	v.struck = true
@@ -220,7 +220,7 @@ func (s *sim) stopServer(length int64) {
 
 func (s *sim) killServer(length int64) {
 	v := s.server
-	if v.struck || !s.mayTrouble(s.living(), length) {
+	if v.struck || !s.beginTrouble(s.living(), length) {
 		return
 	}
 	v.struck = true
@@ -237,7 +237,7 @@ func (s *sim) killServer(length int64) {
 }
 
 func (s *sim) stepClock(length int64) {
-	by := 20 + s.some(100)
+	by := 20 + s.upTo(100)
 	if s.chance(0.3) {
 		by = -by
 	}

@@ -18,10 +18,10 @@ type resource struct {
 }
 
 type data struct {
-	states       [][]int64 // by version
-	read, wrote  uint64    // the highest tokens that were accepted
-	reader       string    // the grant that read the key last
-	extra, fewer []int64   // elements that the final state wrongly has or lacks
+	states         [][]int64 // by version
+	read, wrote    uint64    // the highest tokens that were accepted
+	reader         string    // the grant that read the key last
+	extra, missing []int64   // elements that the final state wrongly has or lacks
 }
 
 // deferral holds back the next write of a worker.
@@ -80,7 +80,7 @@ func (r *resource) access(e history.Event) (history.Type, int64) {
 		d.wrote = max(d.wrote, e.Token)
 		d.states = append(d.states, append(slices.Clone(d.states[e.Base]), e.Element))
 		version++
-		r.spoil(e, d)
+		r.applyBugs(e, d)
 	}
 	e.Version = version
 	s.emit(e)
@@ -117,13 +117,13 @@ func (r *resource) guard(e history.Event, d *data, version int64) string {
 	return ""
 }
 
-// spoil applies the configured bugs of the resource to an accepted update.
-func (r *resource) spoil(e history.Event, d *data) {
+// applyBugs applies the configured bugs of the resource to an accepted update.
+func (r *resource) applyBugs(e history.Event, d *data) {
 	s := r.s
 	switch {
 	case s.chance(s.Drop):
 		s.truth.Wrong["drop"]++
-		d.fewer = append(d.fewer, e.Element)
+		d.missing = append(d.missing, e.Element)
 	case s.chance(s.Twin):
 		s.truth.Wrong["twin"]++
 		d.extra = append(d.extra, e.Element)
@@ -138,7 +138,7 @@ func (r *resource) report() {
 	for _, key := range r.names {
 		d := r.data[key]
 		content := slices.Clone(d.states[len(d.states)-1])
-		content = slices.DeleteFunc(content, func(x int64) bool { return slices.Contains(d.fewer, x) })
+		content = slices.DeleteFunc(content, func(x int64) bool { return slices.Contains(d.missing, x) })
 		content = append(content, d.extra...)
 		r.s.truth.Content[key] = content
 		value := fmt.Sprint(len(content))

@@ -15,15 +15,15 @@ const (
 
 // server is the lock service: a single server that may stop, die and come back.
 type server struct {
-	s       *sim
-	locks   map[string]*lock
-	names   []string // of locks, in the order of their first use
-	down    bool
-	stopped bool
-	struck  bool     // by a fault that is not over
-	clock   int64    // ms that its clock is ahead
-	inbox   []func() // messages that arrived while it was stopped
-	granted []string // all grants that were ever asked for
+	s         *sim
+	locks     map[string]*lock
+	names     []string // of locks, in the order of their first use
+	down      bool
+	stopped   bool
+	struck    bool     // by a fault that is not over
+	clock     int64    // ms that its clock is ahead
+	inbox     []func() // messages that arrived while it was stopped
+	everAsked []string // all grants that were ever asked for
 }
 
 // lock is one key at the service.
@@ -39,7 +39,7 @@ type claim struct {
 	line    int // number of the worker's connection
 	session *session
 	until   int64 // by the server's clock
-	fair    int64 // the service has no right to end the claim before
+	fairEnd int64 // the service has no right to end the claim before
 	cut     bool  // a bug shortened until
 	token   uint64
 	reply   func(history.Event)
@@ -48,7 +48,7 @@ type claim struct {
 // session is what a client renews in the background.
 type session struct {
 	begun, gone, over bool // begun and gone at the service; over when the client gave it up
-	until, fair       int64
+	until, fairEnd    int64
 }
 
 func newServer(s *sim) *server { return &server{s: s, locks: make(map[string]*lock)} }
@@ -91,7 +91,7 @@ func (v *server) expire() {
 			over := c.session != nil && v.time() >= c.session.until
 			if over {
 				c.session.gone = true
-				v.haunt(c)
+				v.tellGhost(c)
 			}
 			return over
 		})
@@ -99,8 +99,8 @@ func (v *server) expire() {
 	}
 }
 
-// haunt may tell a waiter whose claim is gone that it is its turn.
-func (v *server) haunt(c *claim) {
+// tellGhost may tell a waiter whose claim is gone that it is its turn.
+func (v *server) tellGhost(c *claim) {
 	if v.s.chance(v.s.Ghost) {
 		v.s.truth.Wrong["ghost"]++
 		answer := history.Event{Type: history.OK}
@@ -113,9 +113,9 @@ func (v *server) haunt(c *claim) {
 
 func (c *claim) term() (until, fair int64, cut bool) {
 	if c.session != nil {
-		return c.session.until, c.session.fair, c.cut
+		return c.session.until, c.session.fairEnd, c.cut
 	}
-	return c.until, c.fair, c.cut
+	return c.until, c.fairEnd, c.cut
 }
 
 func reason(fair, cut bool) End {
@@ -128,7 +128,6 @@ func reason(fair, cut bool) End {
 	return Stepped
 }
 
-// end removes a holder from the record.
 func (v *server) end(l *lock, c *claim, why End) {
 	l.holders = slices.DeleteFunc(l.holders, func(other *claim) bool { return other == c })
 	c.Ended, c.EndedAt, c.EndOrder = why, ns(v.s.now), v.s.truth.next()
@@ -164,10 +163,9 @@ func (v *server) promote(l *lock) {
 	}
 }
 
-// acquire handles the request for a grant.
 func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply func(history.Event)) {
 	s, l := v.s, v.lock(g.Key)
-	v.granted = append(v.granted, g.ID)
+	v.everAsked = append(v.everAsked, g.ID)
 	if s.chance(s.Forget) && len(l.holders) > 0 {
 		for _, c := range slices.Clone(l.holders) {
 			v.end(l, c, Forgotten)
@@ -185,7 +183,7 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 	}
 	if session != nil && !session.begun {
 		session.begun = true
-		session.until, session.fair = v.time()+s.Lease, s.now+s.Lease
+		session.until, session.fairEnd = v.time()+s.Lease, s.now+s.Lease
 		s.after(s.Lease, v.expire)
 	}
 	switch {
@@ -212,7 +210,7 @@ func (v *server) seen(l *lock) string {
 	switch {
 	case v.s.chance(v.s.Lies):
 		v.s.truth.Wrong["lies"]++
-		return v.granted[v.s.rng.IntN(len(v.granted))]
+		return v.everAsked[v.s.rng.IntN(len(v.everAsked))]
 	case len(l.holders) == 0 || v.s.rng.IntN(4) == 0:
 		return ""
 	}
@@ -222,8 +220,8 @@ func (v *server) seen(l *lock) string {
 // undo grants the lock for a moment and then refuses it, as if only some servers had it on record.
 func (v *server) undo(l *lock, c *claim) {
 	l.holders = append(l.holders, c)
-	c.until, c.fair = never, never
-	v.s.after(v.s.some(8), func() {
+	c.until, c.fairEnd = never, never
+	v.s.after(v.s.upTo(8), func() {
 		if slices.Contains(l.holders, c) {
 			v.end(l, c, Undone)
 			v.promote(l)
@@ -232,7 +230,6 @@ func (v *server) undo(l *lock, c *claim) {
 	})
 }
 
-// grant gives the lock to a claim.
 func (v *server) grant(l *lock, c *claim) {
 	s := v.s
 	for _, other := range l.holders {
@@ -265,20 +262,19 @@ func (v *server) grant(l *lock, c *claim) {
 func (v *server) term(c *claim) {
 	s := v.s
 	if s.Lease == 0 {
-		c.until, c.fair = never, never
+		c.until, c.fairEnd = never, never
 		return
 	}
 	if c.session != nil {
 		return
 	}
-	c.until, c.fair = max(c.until, v.time()+s.Lease), s.now+s.Lease
+	c.until, c.fairEnd = max(c.until, v.time()+s.Lease), s.now+s.Lease
 	if s.chance(s.Early) {
-		c.until, c.cut = v.time()+s.some(60), true
+		c.until, c.cut = v.time()+s.upTo(60), true
 	}
 	s.after(max(0, c.until-v.time()), v.expire)
 }
 
-// mint returns a new token.
 func (v *server) mint(l *lock) uint64 {
 	s := v.s
 	switch {
@@ -287,7 +283,7 @@ func (v *server) mint(l *lock) uint64 {
 		return l.token
 	case l.token > 1 && s.chance(s.Back):
 		v.badToken()
-		return 1 + uint64(s.some(int64(l.token)-2))
+		return 1 + uint64(s.upTo(int64(l.token)-2))
 	}
 	l.token++
 	return l.token
@@ -299,7 +295,6 @@ func (v *server) badToken() {
 	}
 }
 
-// renew handles the request to extend a lease.
 func (v *server) renew(g *Grant, reply func(history.Event)) {
 	for _, c := range v.lock(g.Key).holders {
 		if c.Grant == g {
@@ -327,7 +322,7 @@ func (v *server) beat(session *session) bool {
 	if !session.begun || session.gone || v.time() >= session.until {
 		return !session.begun
 	}
-	session.until, session.fair = v.time()+v.s.Lease, v.s.now+v.s.Lease
+	session.until, session.fairEnd = v.time()+v.s.Lease, v.s.now+v.s.Lease
 	v.s.after(v.s.Lease, v.expire)
 	return true
 }
@@ -419,7 +414,6 @@ func (v *server) holds(g *Grant) bool {
 	return slices.ContainsFunc(v.lock(g.Key).holders, func(c *claim) bool { return c.Grant == g })
 }
 
-// step moves the server's clock.
 func (v *server) step(by int64) {
 	v.clock += by
 	v.expire()

@@ -19,10 +19,10 @@ func Run(seed uint64, w World) (*history.History, *Truth) {
 	for _, name := range s.header.Workers {
 		worker := &worker{s: s, name: name, line: 1}
 		s.workers = append(s.workers, worker)
-		worker.act(s.some(30), func() { worker.attempt(w.Attempts) })
+		worker.act(s.upTo(30), func() { worker.attempt(w.Attempts) })
 	}
 	for n := range w.Most {
-		s.after(s.some(150)*int64(n+1), func() { s.strike(nil, "") })
+		s.after(s.upTo(150)*int64(n+1), func() { s.strike(nil, "") })
 	}
 	s.play()
 	s.now += 5
@@ -86,8 +86,8 @@ func (s *sim) after(delay int64, do func()) {
 	heap.Push(&s.agenda, todo{s.now + delay, s.agenda.count, do})
 }
 
-// some returns a random number from 0 to most.
-func (s *sim) some(most int64) int64 { return s.rng.Int64N(most + 1) }
+// upTo returns a random number from 0 to most.
+func (s *sim) upTo(most int64) int64 { return s.rng.Int64N(most + 1) }
 
 func (s *sim) chance(p float64) bool { return p > 0 && s.rng.Float64() < p }
 

@@ -9,20 +9,20 @@ import (
 
 // worker takes locks and updates data, one after the other.
 type worker struct {
-	s        *sim
-	name     string
-	ops      int64
-	attempts int
-	dead     bool
-	done     bool
-	goesOn   int64 // when it goes on, if it is stopped
-	cutUntil int64
-	dropped  *int64 // packets that the current partition dropped
-	troubled int64  // end of its last fault
-	session  *session
-	line     int // number of its current connection, from 1
-	hungUp   int // number of its last ended connection
-	held     []*hold
+	s             *sim
+	name          string
+	ops           int64
+	attempts      int
+	dead          bool
+	done          bool
+	resumesAt     int64 // when it goes on, if it is stopped
+	cutUntil      int64
+	dropped       *int64 // packets that the current partition dropped
+	troubledUntil int64  // end of its last fault
+	session       *session
+	line          int // number of its current connection, from 1
+	hungUp        int // number of its last ended connection
+	held          []*hold
 }
 
 // hold is a lock that a worker believes that it has, or asks for.
@@ -41,8 +41,8 @@ func (w *worker) act(delay int64, do func()) { w.s.after(delay, func() { w.wake(
 func (w *worker) wake(do func()) {
 	switch {
 	case w.dead:
-	case w.s.now < w.goesOn:
-		w.act(w.goesOn-w.s.now, do)
+	case w.s.now < w.resumesAt:
+		w.act(w.resumesAt-w.s.now, do)
 	default:
 		do()
 	}
@@ -72,9 +72,9 @@ func (w *worker) pass(steady bool, arrive func()) {
 	if w.cut() || !steady && s.chance(s.loss()/2) {
 		return
 	}
-	delay := s.some(5)
+	delay := s.upTo(5)
 	if !steady && s.chance(s.loss()/4) {
-		delay += s.some(150)
+		delay += s.upTo(150)
 	}
 	s.after(delay, func() {
 		if !w.cut() {
@@ -91,16 +91,16 @@ func (s *sim) loss() float64 {
 	return s.Loss
 }
 
-// insist sends a message, and repeats that until it can have arrived.
-func (w *worker) insist(handle func()) {
+// sendUntilDelivered sends a message, and repeats that until it can have arrived.
+func (w *worker) sendUntilDelivered(handle func()) {
 	s := w.s
 	if s.now < w.cutUntil || s.server.down {
-		s.after(5, func() { w.insist(handle) })
+		s.after(5, func() { w.sendUntilDelivered(handle) })
 		return
 	}
-	s.after(s.some(5), func() {
+	s.after(s.upTo(5), func() {
 		if s.now < w.cutUntil || s.server.down {
-			w.insist(handle)
+			w.sendUntilDelivered(handle)
 			return
 		}
 		s.server.receive(handle)
@@ -180,9 +180,9 @@ func (w *worker) attempt(left int) {
 		return
 	}
 	w.take(fmt.Sprintf("k%d", w.s.rng.IntN(w.s.Keys)), func(ok bool) {
-		pause := w.s.some(40)
+		pause := w.s.upTo(40)
 		if ok {
-			pause = w.s.some(30)
+			pause = w.s.upTo(30)
 		}
 		w.act(pause, func() { w.attempt(left - 1) })
 	})
@@ -196,7 +196,7 @@ func (w *worker) take(key string, then func(held bool)) {
 	g.Shared = s.Workload == history.WorkloadReadWrite && s.chance(0.6)
 	s.truth.Grants[g.ID] = g
 	h := &hold{Grant: g, session: w.enter()}
-	patience, line := 20+s.some(40), w.line
+	patience, line := 20+s.upTo(40), w.line
 	if s.chance(0.3) {
 		patience += 200
 	}
@@ -214,7 +214,7 @@ func (w *worker) take(key string, then func(held bool)) {
 			if h.session != nil && h.session.gone {
 				w.leave(h.session)
 			}
-			w.settle(h)
+			w.endSession(h)
 			then(false)
 		}
 	})
@@ -228,11 +228,11 @@ func (w *worker) takeBack(h *hold, tries int, then func()) {
 		then()
 		return
 	}
-	w.act(w.s.some(4), func() {
+	w.act(w.s.upTo(4), func() {
 		w.release(h, func(answer history.Event) {
 			switch {
 			case answer.Type != history.Info:
-				w.settle(h)
+				w.endSession(h)
 				then()
 			case tries > 1 && w.s.chance(0.5):
 				w.takeBack(h, tries-1, then)
@@ -268,7 +268,7 @@ func (w *worker) beat(session *session) {
 			w.receive(true, func() {
 				if !alive {
 					w.leave(session)
-					w.tell(func(h *hold) bool { return h.session == session })
+					w.notifyLost(func(h *hold) bool { return h.session == session })
 				}
 			})
 		})
@@ -276,7 +276,6 @@ func (w *worker) beat(session *session) {
 	})
 }
 
-// leave gives up a session.
 func (w *worker) leave(session *session) {
 	session.over = true
 	if w.session == session {
@@ -284,8 +283,8 @@ func (w *worker) leave(session *session) {
 	}
 }
 
-// tell notifies a worker that locks are gone, if its client does so.
-func (w *worker) tell(which func(*hold) bool) {
+// notifyLost notifies a worker that locks are gone, if its client does so.
+func (w *worker) notifyLost(which func(*hold) bool) {
 	for _, h := range w.held {
 		if which(h) && !h.lost && w.s.Watches {
 			w.lose(h, history.ByService)
@@ -298,8 +297,7 @@ func (w *worker) lose(h *hold, by string) {
 	w.s.emit(history.Event{Process: w.name, Type: history.Info, F: history.Lost, Key: h.Key, Grant: h.ID, Token: h.token, Error: by})
 }
 
-// settle ends the session of an attempt that is over.
-func (w *worker) settle(h *hold) {
+func (w *worker) endSession(h *hold) {
 	if h.session != nil && !w.s.OldSession {
 		w.leave(h.session)
 	}
@@ -329,11 +327,11 @@ func (w *worker) hangUp(h *hold) {
 func (w *worker) hang() {
 	line := w.line
 	w.line++
-	w.insist(func() { w.s.server.disconnect(w, line) })
+	w.sendUntilDelivered(func() { w.s.server.disconnect(w, line) })
 }
 
 func (w *worker) release(h *hold, done func(history.Event)) {
-	w.call(history.Release, h, 15+w.s.some(30), func(reply func(history.Event)) {
+	w.call(history.Release, h, 15+w.s.upTo(30), func(reply func(history.Event)) {
 		w.s.server.release(h.Grant, reply)
 	}, done)
 	w.s.moment(w, history.Release)
@@ -344,15 +342,15 @@ func (w *worker) hold(h *hold, then func(bool)) {
 	w.held = append(w.held, h)
 	over := func() {
 		w.held = slices.DeleteFunc(w.held, func(other *hold) bool { return other == h })
-		w.settle(h)
+		w.endSession(h)
 		then(true)
 	}
 	w.renew(h)
 	if w.s.chance(w.s.Cries) {
 		w.s.truth.Wrong["cries"]++
-		w.act(w.s.some(20), func() { w.tell(func(other *hold) bool { return other == h }) })
+		w.act(w.s.upTo(20), func() { w.notifyLost(func(other *hold) bool { return other == h }) })
 	}
-	w.within(h, func() {
+	w.maybeNest(h, func() {
 		w.section(h, func() {
 			if h.lost && w.s.chance(0.5) {
 				over()
@@ -368,8 +366,8 @@ func (w *worker) hold(h *hold, then func(bool)) {
 	})
 }
 
-// within may take another lock, or the same again, during a hold.
-func (w *worker) within(h *hold, then func()) {
+// maybeNest may take another lock, or the same again, during a hold.
+func (w *worker) maybeNest(h *hold, then func()) {
 	s := w.s
 	inner := ""
 	switch {
@@ -385,24 +383,24 @@ func (w *worker) within(h *hold, then func()) {
 		then()
 		return
 	}
-	w.act(s.some(3), func() { w.take(inner, func(bool) { then() }) })
+	w.act(s.upTo(3), func() { w.take(inner, func(bool) { then() }) })
 }
 
 func (w *worker) renew(h *hold) {
 	if !w.s.Renews || w.s.Lease == 0 || w.s.chance(0.5) {
 		return
 	}
-	w.act(20+w.s.some(40), func() {
+	w.act(20+w.s.upTo(40), func() {
 		if !slices.Contains(w.held, h) {
 			return
 		}
-		w.call(history.Renew, h, 15+w.s.some(30), func(reply func(history.Event)) {
+		w.call(history.Renew, h, 15+w.s.upTo(30), func(reply func(history.Event)) {
 			w.s.server.renew(h.Grant, reply)
 		}, func(answer history.Event) {
 			switch {
 			case !slices.Contains(w.held, h):
 			case answer.Type == history.Fail:
-				w.tell(func(other *hold) bool { return other == h })
+				w.notifyLost(func(other *hold) bool { return other == h })
 			default:
 				w.renew(h)
 			}
@@ -420,20 +418,20 @@ func (w *worker) section(h *hold, then func()) {
 			return
 		}
 		left--
-		w.once(h, next)
+		w.updateOnce(h, next)
 	}
 	next()
 }
 
-// once is a critical section with one update: read, think, write.
-func (w *worker) once(h *hold, then func()) {
+// updateOnce is a critical section with one update: read, think, write.
+func (w *worker) updateOnce(h *hold, then func()) {
 	s := w.s
-	think := s.some(12)
+	think := s.upTo(12)
 	switch {
 	case s.Slow && s.chance(0.5):
-		think += 60 + s.some(200)
+		think += 60 + s.upTo(200)
 	case s.chance(0.2):
-		think += s.some(120)
+		think += s.upTo(120)
 	}
 	if s.chance(0.2) {
 		think = 0
@@ -460,7 +458,7 @@ func (w *worker) once(h *hold, then func()) {
 				s.update++
 				element = s.update
 			}
-			w.access(h, element, version, func(bool, int64) { w.act(s.some(3), then) })
+			w.access(h, element, version, func(bool, int64) { w.act(s.upTo(3), then) })
 		})
 	})
 }
@@ -488,14 +486,14 @@ func (w *worker) access(h *hold, element, base int64, done func(ok bool, version
 		s.emit(e)
 		done(typ == history.OK, version)
 	}
-	w.act(40+s.some(20), func() { finish(history.Info, 0) })
-	delay := s.some(2)
+	w.act(40+s.upTo(20), func() { finish(history.Info, 0) })
+	delay := s.upTo(2)
 	if s.chance(0.03) {
-		delay += s.some(150)
+		delay += s.upTo(150)
 	}
 	s.after(delay, func() {
 		s.resource.arrive(e, w, func(typ history.Type, version int64) {
-			w.act(s.some(2), func() { finish(typ, version) })
+			w.act(s.upTo(2), func() { finish(typ, version) })
 		})
 	})
 }
