@@ -30,7 +30,6 @@ func newDecoder(schema int) *decoder {
 	return &decoder{known: make(map[string]string), schema1: schema == 1}
 }
 
-// decode sets e to the event of a line.
 func (d *decoder) decode(line []byte, e *Event) error {
 	*e = Event{}
 	if !d.plain(line, e) {
@@ -119,9 +118,9 @@ func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
 	case "node":
 		return d.string(&e.Node, text)
 	case "grant":
-		return once(&e.Grant, text)
+		return uninterned(&e.Grant, text)
 	case "holder":
-		return once(&e.Holder, text)
+		return uninterned(&e.Holder, text)
 	case "token":
 		return natural(&e.Token, text)
 	case "until":
@@ -175,8 +174,8 @@ func (d *decoder) string(into *string, text []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// once decodes a string that is unlikely to repeat.
-func once(into *string, text []byte) ([]byte, bool) {
+// uninterned decodes a string that is unlikely to repeat.
+func uninterned(into *string, text []byte) ([]byte, bool) {
 	s, rest, ok := quoted(text)
 	*into = string(s)
 	return rest, ok

@@ -43,13 +43,13 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, &SyntaxError{Line: 1, Reason: "no header: " + err.Error()}
 	}
 	hr.schema = schemaOf(text)
-	if err := hr.header.check(); err != nil {
+	if err := hr.header.checkVersion(); err != nil {
 		return nil, err
 	}
 	return hr, nil
 }
 
-func (h Header) check() error {
+func (h Header) checkVersion() error {
 	if h.Format != Format {
 		return &SyntaxError{Line: 1, Reason: fmt.Sprintf("format is %q, not %q", h.Format, Format)}
 	}

@@ -59,7 +59,6 @@ func slowSchema1(line []byte, e *Event) error {
 	return nil
 }
 
-// fromSchema1 renames the values of an event.
 func (e *Event) fromSchema1() {
 	if e.F == Phase && e.Note == schema1Phase {
 		e.Note = PhaseRecovery

@@ -30,9 +30,9 @@ func Validate(h *History) error {
 // Validator validates event by event, for histories that do not fit in memory.
 type Validator struct {
 	names     *Names
-	next      int64            // index of the next event
-	workers   map[string]*done // by name
-	last      map[string]int64 // time of the last event, by process
+	next      int64             // index of the next event
+	workers   map[string]*opSet // by name
+	last      map[string]int64  // time of the last event, by process
 	open      Open[begun]
 	grants    []owner         // by name
 	acquiring map[string]bool // workers with an acquire in flight
@@ -60,7 +60,7 @@ type owner struct {
 func NewValidator(h Header, names *Names) *Validator {
 	v := &Validator{
 		names:     names,
-		workers:   make(map[string]*done),
+		workers:   make(map[string]*opSet),
 		last:      make(map[string]int64),
 		open:      make(Open[begun]),
 		acquiring: make(map[string]bool),
@@ -69,7 +69,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		app:       h.Application,
 	}
 	for _, w := range h.Workers {
-		v.workers[w] = &done{}
+		v.workers[w] = &opSet{}
 	}
 	return v
 }
@@ -96,7 +96,7 @@ func (v *Validator) event(i int64, e *Event) error {
 		return fmt.Errorf("time %d of %s is before its previous event, %d", e.Time, e.Process, v.last[e.Process])
 	}
 	v.last[e.Process] = e.Time
-	if err := v.woken(e); err != nil {
+	if err := v.checkWakes(e); err != nil {
 		return err
 	}
 	if e.Shared && (!v.shared || e.F != Acquire || e.Type != Invoke) {
@@ -120,8 +120,8 @@ func (v *Validator) event(i int64, e *Event) error {
 	return v.worker(e)
 }
 
-// woken checks that only the completion of an acquire counts notifications.
-func (v *Validator) woken(e *Event) error {
+// checkWakes checks that only the completion of an acquire counts notifications.
+func (v *Validator) checkWakes(e *Event) error {
 	switch {
 	case e.Wakes == 0:
 		return nil
@@ -303,12 +303,12 @@ func harness(e *Event) error {
 	return nil
 }
 
-// done is the set of the operations that one worker has begun. Most workers number them consecutively, so
+// opSet is the set of the operations that one worker has begun. Most workers number them consecutively, so
 // that one bit each is enough.
-type done struct{ pages map[int64]*[1 << 6]uint64 }
+type opSet struct{ pages map[int64]*[1 << 6]uint64 }
 
 // first adds an operation and says whether it is new.
-func (d *done) first(op int64) bool {
+func (d *opSet) first(op int64) bool {
 	if d.has(op) {
 		return false
 	}
@@ -324,7 +324,7 @@ func (d *done) first(op int64) bool {
 	return true
 }
 
-func (d *done) has(op int64) bool {
+func (d *opSet) has(op int64) bool {
 	page := d.pages[op>>12]
 	return page != nil && page[op>>6&63]&(1<<(op&63)) != 0
 }

@@ -13,20 +13,20 @@ import (
 )
 
 type converter struct {
-	lease    time.Duration // 0 if it is not known
-	h        *history.History
-	shift    int64 // added to all times
-	last     map[int64]int64
-	ops      int64
-	open     map[int64]begun   // by process
-	grants   map[int64]grant   // the last attempt of each process
-	held     map[int64][]grant // unreleased attempts of each process
-	counts   map[int64]int     // number of attempts of each process
-	exported map[string]grant  // attempts by the names of lockcheck's own export
-	seq      int64
-	raised   int64           // added to all elements, so that none is 0
-	sets     map[string]*set // by key
-	resource int64           // time of the last event at the resource, whose times must not decrease
+	lease        time.Duration // 0 if it is not known
+	h            *history.History
+	shift        int64 // added to all times
+	last         map[int64]int64
+	ops          int64
+	open         map[int64]begun   // by process
+	grants       map[int64]grant   // the last attempt of each process
+	held         map[int64][]grant // unreleased attempts of each process
+	counts       map[int64]int     // number of attempts of each process
+	exported     map[string]grant  // attempts by the names of lockcheck's own export
+	seq          int64
+	elementShift int64           // added to all elements, so that none is 0
+	sets         map[string]*set // by key
+	resource     int64           // time of the last event at the resource, whose times must not decrease
 }
 
 type begun struct {
@@ -58,7 +58,7 @@ func newConverter(ops []operation, o Options) *converter {
 		switch {
 		case op.f == "read" && op.kind == "invoke":
 			reads[op.process] = op
-		case op.final() && reads[op.process] != nil: // the completion may not repeat the key of the invocation
+		case op.isFinalRead() && reads[op.process] != nil: // the completion may not repeat the key of the invocation
 			c.set(reads[op.process].key).reading = reads[op.process].line
 		}
 		first = min(first, op.time)
@@ -70,7 +70,7 @@ func newConverter(ops []operation, o Options) *converter {
 			c.h.Header.Lock = "imported"
 		}
 		if e, is := op.value.(int64); is && op.f == "add" && e <= 0 {
-			c.raised = max(c.raised, 1-e)
+			c.elementShift = max(c.elementShift, 1-e)
 		}
 		if fence(op.value) != 0 {
 			c.h.Header.Tokens = true
@@ -80,8 +80,8 @@ func newConverter(ops []operation, o Options) *converter {
 	if c.h.Header.Lock != "" {
 		c.h.Header.Lease = cmp.Or(o.Lease, anyTime)
 	}
-	if c.raised > 0 {
-		c.h.Header.Parameters["elements"] = fmt.Sprintf("raised by %d, for 0 means none here", c.raised)
+	if c.elementShift > 0 {
+		c.h.Header.Parameters["elements"] = fmt.Sprintf("raised by %d, for 0 means none here", c.elementShift)
 	}
 	for _, p := range slices.Sorted(maps.Keys(seen)) {
 		c.h.Header.Workers = append(c.h.Header.Workers, worker(p))
@@ -93,7 +93,7 @@ func newConverter(ops []operation, o Options) *converter {
 func worker(process int64) string { return fmt.Sprintf("w%d", process+1) }
 
 func (c *converter) add(op operation) error {
-	e := history.Event{Key: cmp.Or(op.key, usualKey), Error: op.err}
+	e := history.Event{Key: cmp.Or(op.key, defaultKey), Error: op.err}
 	c.stamp(&e, op, op.process)
 	begun, isOpen := c.open[op.process]
 	switch {
@@ -107,7 +107,7 @@ func (c *converter) add(op operation) error {
 	delete(c.open, op.process)
 	switch {
 	case op.f == "read":
-		return c.set(begun.Key).read(op, e.Time, begun.line, c.raised)
+		return c.set(begun.Key).recordRead(op, e.Time, begun.line, c.elementShift)
 	case begun.Grant == "": // the release of a lock that was never asked for
 		return nil
 	}
@@ -115,10 +115,10 @@ func (c *converter) add(op operation) error {
 	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
 	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
 	switch {
-	case e.F == history.Write && c.set(e.Key).added(e, op.line):
-		c.accept(e)
+	case e.F == history.Write && c.set(e.Key).recordAdd(e, op.line):
+		c.addAccess(e)
 	case e.F == history.Acquire && e.Type == history.Fail:
-		c.drop(c.grants[op.process])
+		c.forget(c.grants[op.process])
 	case e.F == history.Acquire && e.Type == history.OK && c.lease > 0:
 		e.Until = begun.Time + int64(c.lease)
 	}
@@ -133,8 +133,7 @@ func (c *converter) stamp(e *history.Event, op operation, process int64) {
 	c.last[process] = e.Time
 }
 
-// drop forgets an attempt that is released or failed.
-func (c *converter) drop(g grant) {
+func (c *converter) forget(g grant) {
 	c.held[g.by] = slices.DeleteFunc(c.held[g.by], func(other grant) bool { return other == g })
 }
 
@@ -164,7 +163,7 @@ func (c *converter) invoke(op operation, e history.Event) error {
 		if !is {
 			return op.malformed("the :value of an :add is to be an integer, not %v", op.value)
 		}
-		e.F, e.Element, e.Grant = history.Write, element+c.raised, e.Process+"-adds"
+		e.F, e.Element, e.Grant = history.Write, element+c.elementShift, e.Process+"-adds"
 		if op.key != "" {
 			e.Grant += "-" + op.key
 		}
@@ -183,7 +182,7 @@ func (c *converter) invoke(op operation, e history.Event) error {
 // then released again. It is zero for a process that never asked.
 func (c *converter) released(op operation) (grant, error) {
 	if name := field(op.value, "grant"); name != "" && c.exported[name] != (grant{}) {
-		c.drop(c.exported[name])
+		c.forget(c.exported[name])
 		return c.exported[name], nil
 	}
 	held := c.held[op.process]
@@ -193,7 +192,7 @@ func (c *converter) released(op operation) (grant, error) {
 		case !named && g.key != held[0].key:
 			return grant{}, op.malformed("process %d holds several keys, and its :release names none", op.process)
 		case !named || g.key == key:
-			c.drop(g)
+			c.forget(g)
 			return g, nil
 		}
 	}
@@ -203,10 +202,10 @@ func (c *converter) released(op operation) (grant, error) {
 	return grant{}, nil
 }
 
-// accept adds the access at the resource that an acknowledged add implies. The version that it was computed
+// addAccess adds the access at the resource that an acknowledged add implies. The version that it was computed
 // from is not known, so it is assumed to be the previous one, as if nothing had been lost. The final read
 // shows whether it was.
-func (c *converter) accept(e history.Event) {
+func (c *converter) addAccess(e history.Event) {
 	c.seq++
 	s := c.set(e.Key)
 	s.version++

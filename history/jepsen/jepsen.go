@@ -40,8 +40,8 @@ func (o Options) Known() bool {
 // anyTime is the lease of a lock that may end at any time.
 const anyTime = 1
 
-// usualKey is the name of the only lock or set of a history whose operations name none.
-const usualKey = "k0"
+// defaultKey is the name of the only lock or set of a history whose operations name none.
+const defaultKey = "k0"
 
 // operation is one operation of the file, an invocation or a completion.
 type operation struct {

@@ -86,16 +86,15 @@ func resolveKeys(ops []operation, how string) error {
 	if how != "" && how != KeysIndependent { // other values of how are about locks
 		sets.how = KeysNone
 	}
-	locks.pair(ops, "release")
-	sets.pair(ops, "read")
+	locks.collectCalls(ops, "release")
+	sets.collectCalls(ops, "read")
 	if err := locks.resolve(); err != nil {
 		return err
 	}
 	return sets.resolve()
 }
 
-// pair collects the calls of the leading function and of another one.
-func (f *family) pair(ops []operation, other edn.Keyword) {
+func (f *family) collectCalls(ops []operation, other edn.Keyword) {
 	open := make(map[int64]int)
 	for i := range ops {
 		op := &ops[i]
@@ -132,10 +131,10 @@ func (f *family) resolve() error {
 	if err != nil {
 		return err
 	}
-	if err := f.settle(how); err != nil || f.how != "" || f.leading != "acquire" {
+	if err := f.assignKeys(how); err != nil || f.how != "" || f.leading != "acquire" {
 		return err
 	}
-	return f.certain(how)
+	return f.checkUnambiguous(how)
 }
 
 // naming finds the key that an operation names.
@@ -226,8 +225,8 @@ func (f *family) excused(c *call) bool {
 	return c.form == unnamed && (release || f.how != "" && f.how != KeysNone && c.completed("fail"))
 }
 
-// settle sets the keys of the operations, and removes them from their values.
-func (f *family) settle(how form) error {
+// assignKeys sets the keys of the operations, and removes them from their values.
+func (f *family) assignKeys(how form) error {
 	for i := range f.calls {
 		c := &f.calls[i]
 		c.invoke.key, c.invoke.value = c.key, c.value
@@ -251,9 +250,9 @@ func (f *family) settle(how form) error {
 	return nil
 }
 
-// certain checks that the detected keys of locks are reliable: the values next to them, or instead of them,
+// checkUnambiguous checks that the detected keys of locks are reliable: the values next to them, or instead of them,
 // name no locks, and pairs name keys.
-func (f *family) certain(how form) error {
+func (f *family) checkUnambiguous(how form) error {
 	if how == byField {
 		return nil
 	}
@@ -263,7 +262,7 @@ func (f *family) certain(how form) error {
 		byKey[c.key] = append(byKey[c.key], c)
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		if err := one(byKey[key]); err != nil {
+		if err := checkOneLock(byKey[key]); err != nil {
 			return err
 		}
 	}
@@ -278,8 +277,8 @@ func (f *family) certain(how form) error {
 	return nil
 }
 
-// one checks that the values of these calls do not name several locks.
-func one(calls []*call) error {
+// checkOneLock checks that the values of these calls do not name several locks.
+func checkOneLock(calls []*call) error {
 	var acquired, answered, released values
 	for _, c := range calls {
 		switch {

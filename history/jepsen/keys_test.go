@@ -291,20 +291,20 @@ func TestKeysAtRandom(t *testing.T) {
 
 func nothing(string) string { return "" }
 
-// moment is one line of a history.
-type moment struct {
+// historyLine is one line of a history.
+type historyLine struct {
 	kind, f, key  string
 	process, time int
 }
 
 // randomHolds has four processes take and release keys, and counts the pairs of holds of one key that
 // overlap.
-func randomHolds(random *rand.Rand, keys []string) ([]moment, int64) {
+func randomHolds(random *rand.Rand, keys []string) ([]historyLine, int64) {
 	type hold struct {
 		key                string
 		process, from, end int
 	}
-	var moments []moment
+	var moments []historyLine
 	var holds []hold
 	for process := range 4 {
 		at := 1 + random.IntN(40)
@@ -314,8 +314,8 @@ func randomHolds(random *rand.Rand, keys []string) ([]moment, int64) {
 			h.end = 4*at + process
 			at += 1 + random.IntN(40)
 			holds = append(holds, h)
-			moments = append(moments, moment{"invoke", "acquire", h.key, process, h.from}, moment{"ok", "acquire", h.key, process, h.from},
-				moment{"invoke", "release", h.key, process, h.end}, moment{"ok", "release", h.key, process, h.end})
+			moments = append(moments, historyLine{"invoke", "acquire", h.key, process, h.from}, historyLine{"ok", "acquire", h.key, process, h.from},
+				historyLine{"invoke", "release", h.key, process, h.end}, historyLine{"ok", "release", h.key, process, h.end})
 		}
 	}
 	overlaps := int64(0)
@@ -326,6 +326,6 @@ func randomHolds(random *rand.Rand, keys []string) ([]moment, int64) {
 			}
 		}
 	}
-	slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.time, b.time) })
+	slices.SortStableFunc(moments, func(a, b historyLine) int { return cmp.Compare(a.time, b.time) })
 	return moments, overlaps
 }

@@ -31,15 +31,15 @@ type finalRead struct {
 
 // set returns the set that a key names.
 func (c *converter) set(key string) *set {
-	key = cmp.Or(key, usualKey)
+	key = cmp.Or(key, defaultKey)
 	if c.sets[key] == nil {
 		c.sets[key] = &set{key: key, uncertain: make(map[int64]bool)}
 	}
 	return c.sets[key]
 }
 
-// added records how an add ended, and says whether the final state must have its element.
-func (s *set) added(e history.Event, line int) bool {
+// recordAdd records how an add ended, and says whether the final state must have its element.
+func (s *set) recordAdd(e history.Event, line int) bool {
 	if e.Type != history.OK {
 		return false
 	}
@@ -52,12 +52,12 @@ func (s *set) added(e history.Event, line int) bool {
 	return true
 }
 
-// final says that a read returned a set. nil is none, not the empty set.
-func (op *operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
+// isFinalRead says that a read returned a set. nil is none, not the empty set.
+func (op *operation) isFinalRead() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
 
-// read records the result of a read that began in line.
-func (s *set) read(op operation, time int64, line int, raised int64) error {
-	if !op.final() {
+// recordRead records the result of a read that began in line.
+func (s *set) recordRead(op operation, time int64, line int, raised int64) error {
+	if !op.isFinalRead() {
 		return nil
 	}
 	elements, err := elementsOf(op.value)
@@ -81,7 +81,7 @@ func (s *set) finals() []history.Event {
 	}
 	last := s.reads[len(s.reads)-1]
 	for i, read := range s.reads {
-		if i < len(s.reads)-1 && (read.line < s.last || slices.Equal(s.certain(read.elements), s.certain(last.elements))) {
+		if i < len(s.reads)-1 && (read.line < s.last || slices.Equal(s.withoutUncertain(read.elements), s.withoutUncertain(last.elements))) {
 			continue
 		}
 		value, _ := json.Marshal(read.elements) // integers cannot fail
@@ -90,7 +90,7 @@ func (s *set) finals() []history.Event {
 	return finals
 }
 
-func (s *set) certain(elements []int64) []int64 {
+func (s *set) withoutUncertain(elements []int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(elements), func(e int64) bool { return s.uncertain[e] })
 }
 

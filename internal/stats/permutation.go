@@ -32,16 +32,16 @@ func Permutation(first, second []Count) float64 {
 	} else {
 		p.draw()
 	}
-	return float64(p.far) / float64(p.tried)
+	return float64(p.atLeastAsFar) / float64(p.tried)
 }
 
 // parting tries partitions of runs into two sets.
 type parting struct {
-	all        []Count
-	sum        Count
-	size       int     // of the first set
-	seen       float64 // observed difference between the sets
-	far, tried int     // partitions that differ at least as much, and all that were tried
+	all                 []Count
+	sum                 Count
+	size                int     // of the first set
+	seen                float64 // observed difference between the sets
+	atLeastAsFar, tried int     // partitions that differ at least as much, and all that were tried
 }
 
 // apart is the difference between the shares if the first set has that sum.
@@ -50,17 +50,17 @@ func (p *parting) apart(first Count) float64 {
 	return math.Abs(first.Share() - second.Share())
 }
 
-func (p *parting) try(first Count) {
+func (p *parting) count(first Count) {
 	p.tried++
 	if p.apart(first) >= p.seen {
-		p.far++
+		p.atLeastAsFar++
 	}
 }
 
 // each tries all ways to complete a set that has chosen runs with runs from index from on.
 func (p *parting) each(from, chosen int, sum Count) {
 	if chosen == p.size {
-		p.try(sum)
+		p.count(sum)
 		return
 	}
 	for i := from; i <= len(p.all)-(p.size-chosen); i++ {
@@ -70,14 +70,14 @@ func (p *parting) each(from, chosen int, sum Count) {
 
 // draw tries random partitions, and the observed one.
 func (p *parting) draw() {
-	p.far, p.tried = 1, 1
+	p.atLeastAsFar, p.tried = 1, 1
 	random := rand.New(rand.NewPCG(1, 1))
 	for p.tried < mostExact {
 		for i := range p.size { // the rest need not be shuffled
 			j := i + random.IntN(len(p.all)-i)
 			p.all[i], p.all[j] = p.all[j], p.all[i]
 		}
-		p.try(Sum(p.all[:p.size]))
+		p.count(Sum(p.all[:p.size]))
 	}
 }
 

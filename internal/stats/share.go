@@ -55,7 +55,7 @@ func ShareOf(units []Count) (low, high float64) {
 		return 0, mostUnseen(units, all)
 	case all.K >= all.N:
 		return 1 - mostUnseen(units, all), 1
-	case len(units) < fewest:
+	case len(units) < minUnits:
 		return 0, 1
 	}
 	share := all.Share()
@@ -76,9 +76,9 @@ func Variance(units []Count) float64 {
 	return jackknife(units, Sum(units))
 }
 
-// fewest is how many units the variance needs to say anything. With three units and one degree of freedom
+// minUnits is how many units the variance needs to say anything. With three units and one degree of freedom
 // nearly all shares would be in the interval.
-const fewest = 4
+const minUnits = 4
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
