@@ -391,7 +391,6 @@ func (b *builder) call(a *attempt, e *history.Event) {
 	}
 }
 
-// answered records what the completion of an acquire says.
 func (a *attempt) answered(e *history.Event, names *history.Names) {
 	a.token, a.until, a.expired = e.Token, e.Until, e.Expired
 	a.holder = names.Of(e.Holder)

@@ -87,7 +87,6 @@ func possible(p Property, v Verdict) bool {
 	return v != Broken
 }
 
-// shows is what an entry shows.
 func (e judgedEntry) shows() map[string]bool {
 	all := make(map[string]bool)
 	show := func(is bool, format string, args ...any) {

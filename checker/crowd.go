@@ -474,7 +474,6 @@ func (t turns) Less(i, j int) bool { return t[i].turn < t[j].turn }
 func (t turns) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 func (t *turns) Push(m any)        { *t = append(*t, m.(*member)) }
 
-// Pop implements heap.Interface.
 func (t *turns) Pop() any {
 	last := (*t)[len(*t)-1]
 	*t = (*t)[:len(*t)-1]

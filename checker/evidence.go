@@ -120,7 +120,6 @@ func (t tallied) missed(kind string) FactKind {
 	return FactEffectUnknown
 }
 
-// nameSet is a set of names of processes.
 type nameSet map[string]bool
 
 // workersIn returns the names of the workers of a run, possibly thousands, or of the replicas of an
@@ -349,7 +348,6 @@ func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 	return groups
 }
 
-// group is the name of the group of a fault.
 func (f *FaultCoverage) group(workers nameSet) string {
 	switch {
 	case hitsProcesses(f.Kind) && !f.meansWorkers(workers):

@@ -2,7 +2,6 @@ package checker
 
 import "slices"
 
-// ending says what ended a hold.
 type ending uint8
 
 const (
@@ -38,7 +37,6 @@ func (r *run) computeHoldEnd(a *attempt) {
 	}
 }
 
-// hold describes the hold of a granted attempt.
 func (r *run) hold(a *attempt) Hold {
 	return Hold{
 		Key: r.name(a.key), Worker: r.name(a.worker), Grant: r.name(a.grant), Token: a.token,

@@ -119,7 +119,6 @@ type earlyEndReason struct {
 	faults *faultTimes
 }
 
-// indexFaults indexes the faults of a run.
 func (r *run) indexFaults() {
 	whole := func(f *fault) []span { return []span{{f.Begin, f.End}} }
 	r.forces = newFaultTimes(r.faults, whole)

@@ -77,7 +77,6 @@ func (c *incidents) first() []Incident {
 	return c.kept[:min(len(c.kept), MaxListed)]
 }
 
-// judge makes a finding from incidents.
 func judge(p Property, found incidents) judged {
 	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: found.total}}
 	if found.total > 0 {

@@ -258,7 +258,6 @@ type client struct {
 	kind   stepKind
 }
 
-// operations converts the steps of a key for porcupine.
 func (r *run) operations(k *keyed, clients map[client]int) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for s := range r.steps(k) {

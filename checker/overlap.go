@@ -198,7 +198,6 @@ func (t *together) find(r *run, crowdFrom int) {
 	}
 }
 
-// add counts an overlap.
 func (t *together) add(r *run, o overlap) {
 	t.summary.add(o)
 	t.notify(o)

@@ -110,7 +110,6 @@ func lossUnits(all []Results) (over string, units []stats.Count) {
 	return over, windows
 }
 
-// merge adds the results of another run.
 func (o *OverlapSummary) merge(other OverlapSummary) {
 	o.DoubleGrants += other.DoubleGrants
 	o.UsesAfterExpiry += other.UsesAfterExpiry
@@ -125,7 +124,6 @@ func (o *OverlapSummary) merge(other OverlapSummary) {
 	o.Sum += other.Sum
 }
 
-// merge adds the results of another run.
 func (s *LossNotificationSummary) merge(other LossNotificationSummary) {
 	s.Replaced += other.Replaced
 	s.Notified += other.Notified

@@ -200,7 +200,6 @@ func (a *attempt) renewals() []*renewal {
 	return a.rare.renewals
 }
 
-// notifications returns when the worker learned that its lock is gone.
 func (a *attempt) notifications() []notification {
 	if a.rare == nil {
 		return nil
@@ -251,7 +250,6 @@ func later(t int64, d time.Duration) int64 {
 	return t + int64(d)
 }
 
-// newRun builds the run of a whole history.
 func newRun(h *history.History) *run {
 	if h == nil {
 		h = &history.History{}

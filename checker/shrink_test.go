@@ -133,7 +133,6 @@ func contentOf(e history.Event) (all []int64) {
 	return all
 }
 
-// lines is a history as it is stored.
 func lines(h *history.History) string {
 	header, err := json.Marshal(h.Header)
 	if err != nil {

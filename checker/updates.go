@@ -276,7 +276,6 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	return i
 }
 
-// vanished describes an update that the database lost.
 func (r *run) vanished(k *keyed, w *access) Incident {
 	return Incident{
 		Kind: KindVanished, Figures: IncidentFigures{Version: w.version},
