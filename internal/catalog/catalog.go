@@ -1,5 +1,5 @@
-// Package catalog lists what lockcheck knows: locks, clusters, faults, workloads, guards,
-// properties and causes, with what a user must know of each.
+// Package catalog prints what `lockcheck list` shows: locks, clusters, faults, workloads, guards, properties,
+// verdicts and causes, each with what a user must know about it.
 package catalog
 
 import (
@@ -23,15 +23,15 @@ import (
 type Entry struct {
 	Name    string
 	Summary string
-	Details []string // one line each; nil for none
+	Details []string // one line each; nil: no details
 }
 
-// widestName is what a name may take of the first column. A longer name gets a line of its own,
-// because the second column would become too narrow.
+// widestName is the most columns that a name may take in the first column. A longer name gets a line of its
+// own; otherwise the second column would become too narrow.
 const widestName = 24
 
-// Write prints names in one column and, next to them, their summaries and details, wrapped to a
-// width in columns.
+// Write prints names in one column and, next to them, their summaries and details, wrapped to a width in
+// columns.
 func Write(w io.Writer, entries []Entry, width int) error {
 	var text strings.Builder
 	indent, long := 0, 0
@@ -42,7 +42,7 @@ func Write(w io.Writer, entries []Entry, width int) error {
 			long++
 		}
 	}
-	if 2*long > len(entries) { // a column for few names wastes the width
+	if 2*long > len(entries) { // if most names are too long for the column, it only wastes width
 		indent = 4
 	}
 	for _, e := range entries {
@@ -65,7 +65,7 @@ func Write(w io.Writer, entries []Entry, width int) error {
 	return err
 }
 
-// Brief leaves the details out.
+// Brief returns the entries without their details.
 func Brief(entries []Entry) []Entry {
 	var brief []Entry
 	for _, e := range entries {
@@ -74,7 +74,7 @@ func Brief(entries []Entry) []Entry {
 	return brief
 }
 
-// Clusters lists the servers that a lock file can name.
+// Clusters lists the clusters that a lock file can name, with the locks that run on each.
 func Clusters() (entries []Entry) {
 	for _, spec := range clusters.Table() {
 		var locks []string
@@ -88,7 +88,7 @@ func Clusters() (entries []Entry) {
 	return entries
 }
 
-// Workloads lists what workers do under the lock.
+// Workloads lists what workers can do while they hold the lock.
 func Workloads() (entries []Entry) {
 	for _, workload := range workloads.Table() {
 		entries = append(entries, Entry{Name: workload.Name, Summary: workload.Summary})
@@ -96,7 +96,7 @@ func Workloads() (entries []Entry) {
 	return entries
 }
 
-// Guards lists what the resource can check.
+// Guards lists the checks that the resource can apply to reads and writes.
 func Guards() (entries []Entry) {
 	for _, name := range workloads.Guards() {
 		guard := workloads.Guard(name)
@@ -113,7 +113,7 @@ func Guards() (entries []Entry) {
 	return entries
 }
 
-// shorter names the members of a group, or those who are not in it if they are fewer.
+// shorter names the members of a group, or the non-members if there are fewer of them.
 func shorter(with, without []string) string {
 	switch {
 	case len(without) == 0:
@@ -124,7 +124,7 @@ func shorter(with, without []string) string {
 	return "all except " + strings.Join(without, ", ")
 }
 
-// refusedBy says what the resource refuses under a guard; "" for an unknown guard.
+// refusedBy describes what the resource refuses under a guard; "" for an unknown guard.
 func refusedBy(guard workloads.Guard) string {
 	return map[workloads.Guard]string{
 		workloads.NoGuard:        "nothing",
@@ -138,8 +138,8 @@ func refusedBy(guard workloads.Guard) string {
 	}[guard]
 }
 
-// Faults lists the kinds of faults, with the clusters whose servers or workers support each, and
-// why others do not.
+// Faults lists the kinds of faults. For each kind it names the clusters whose servers or workers support it,
+// and why the other clusters do not.
 func Faults() (entries []Entry) {
 	for _, kind := range nemesis.Kinds() {
 		var servers, workers support
@@ -157,11 +157,11 @@ func Faults() (entries []Entry) {
 	return append(entries, Entry{Name: "targets", Summary: targets})
 }
 
-// targets says what a fault can be aimed at.
+// targets describes what a fault can be aimed at.
 const targets = "after a colon, as in pause:leader or \"kill:one worker\": holder, waiter, leader, follower, one, minority, " +
 	"majority, all (servers, unless worker or workers follows), halves, ring, bridge, or names, as in n1 or w2"
 
-// FaultsOn lists, for each kind of fault, whether one cluster supports it, and why not.
+// FaultsOn lists, for each kind of fault, whether one cluster supports it, and if not, why.
 func FaultsOn(spec clusters.Spec) (entries []Entry) {
 	answer := func(why error) string {
 		if why != nil {
@@ -180,11 +180,11 @@ func FaultsOn(spec clusters.Spec) (entries []Entry) {
 	return entries
 }
 
-// support groups clusters by why they do not support a fault.
+// support groups clusters by the reason why they do not support a fault.
 type support struct {
 	can     []string
 	reasons []string            // in the order of their first cluster
-	cannot  map[string][]string // by reason
+	cannot  map[string][]string // reason to clusters
 	refused int
 }
 
@@ -204,7 +204,7 @@ func (s *support) add(cluster string, why error) {
 	s.refused++
 }
 
-// String lists the supporting clusters, or the others if they are fewer.
+// String lists the clusters that support the fault, or those that do not if they are fewer.
 func (s *support) String() string {
 	if s.refused == 0 {
 		return "all"
@@ -222,7 +222,7 @@ func (s *support) String() string {
 	return strings.Join(s.can, ", ") + "; not " + strings.Join(not, "; ")
 }
 
-// Properties lists what a run is judged by, after the verdicts that follow from it.
+// Properties lists the properties by which a run is judged.
 func Properties() (entries []Entry) {
 	for _, p := range checker.Properties() {
 		entries = append(entries, Entry{string(p), present.Property(p), []string{"required: " + requiredWhen(p)}})
@@ -230,7 +230,7 @@ func Properties() (entries []Entry) {
 	return entries
 }
 
-// requiredWhen asks the checkers when a property counts.
+// requiredWhen asks the checkers under which conditions a run must have the property.
 func requiredWhen(p checker.Property) string {
 	required := func(h history.Header) bool {
 		for _, r := range checker.Required(h) {
@@ -254,7 +254,7 @@ func requiredWhen(p checker.Property) string {
 	return "with --require " + string(p)
 }
 
-// Verdicts lists what a run can end with.
+// Verdicts lists the possible verdicts on a run.
 func Verdicts() (entries []Entry) {
 	for _, v := range append(checker.Verdicts(), checker.NotApplicable) {
 		entries = append(entries, Entry{Name: string(v), Summary: present.Verdict(v)})
@@ -262,7 +262,7 @@ func Verdicts() (entries []Entry) {
 	return entries
 }
 
-// Causes lists what a violation can be attributed to, with what helps against each. In their
+// Causes lists the causes to which a violation can be attributed, and what helps against each. In their
 // summaries "it" is the earlier holder.
 func Causes() (entries []Entry) {
 	for _, c := range checker.Causes() {

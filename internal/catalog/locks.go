@@ -12,7 +12,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// Locks lists the locks that lockcheck has.
+// Locks lists lockcheck's own locks.
 func Locks() (entries []Entry) {
 	for _, lock := range clients.Table() {
 		servers, _ := clusters.ByName(lock.Servers)
@@ -21,7 +21,7 @@ func Locks() (entries []Entry) {
 	return entries
 }
 
-// Lock describes one lock.
+// Lock describes one lock, lockcheck's or a user's.
 func Lock(of lockfile.Lock) Entry {
 	lock := of.Info
 	details := []string{
@@ -52,7 +52,7 @@ func summaryOf(lock clients.Info) string {
 	return summary
 }
 
-// leaseOf says what the lease is, and when the lock of a dead holder is free.
+// leaseOf describes the lease, and when the lock of a dead holder becomes free.
 func leaseOf(lock clients.Info) string {
 	switch {
 	case lock.TTL == 0 && lock.Grace == 0:
@@ -88,13 +88,13 @@ func attemptOf(lock clients.Info) string {
 	return "an attempt is refused at once"
 }
 
-// guardsOf lists the guards that find what they need in the lock.
+// guardsOf lists the guards that can be used with the lock.
 func guardsOf(lock clients.Info) string {
 	fits := func(guard string) bool { return workloads.Guard(guard).Lacks(lock) == "" }
 	return strings.Join(slices.DeleteFunc(workloads.Guards(), func(guard string) bool { return !fits(guard) }), ", ")
 }
 
-// serversOf says how many servers there are, and what a user can choose.
+// serversOf describes how many servers there are, and what a user can choose about them.
 func serversOf(servers clusters.Spec, anyServer bool) string {
 	if servers.Nodes == 0 {
 		return "none"
@@ -112,7 +112,7 @@ func serversOf(servers clusters.Spec, anyServer bool) string {
 	return text
 }
 
-// either lists alternatives.
+// either joins alternatives with "or".
 func either[T any](values []T) string {
 	var texts []string
 	for _, v := range values {

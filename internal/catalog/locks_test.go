@@ -14,7 +14,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// TestEntries: every name of a table has an entry that says something.
+// TestEntries: every name in a table has an entry that explains it.
 func TestEntries(t *testing.T) {
 	names := func(entries []Entry) (all []string) {
 		for _, e := range entries {
@@ -59,7 +59,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestLocks: the entry of a lock has everything that its row in the table has.
+// TestLocks: the entry of a lock contains everything from its row in the table.
 func TestLocks(t *testing.T) {
 	entries := Locks()
 	for i, lock := range clients.Table() {
@@ -77,7 +77,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestLock: two locks that differ in everything.
+// TestLock describes two locks that differ in every respect.
 func TestLock(t *testing.T) {
 	lease := clients.Info{TTL: 2 * time.Second, MinTTL: time.Second, Expiry: 2, LockDelay: time.Second, Session: true, Queues: true}
 	servers := clusters.Spec{Nodes: 5, Sizes: []int{3, 1}, Versions: []string{"3.6", "3.4"}}
