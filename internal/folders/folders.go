@@ -1,4 +1,4 @@
-// Package folders makes the folders that lockcheck has outside of its stores, and recognizes them.
+// Package folders creates and recognizes the folders that lockcheck uses outside its stores.
 package folders
 
 import (
@@ -9,10 +9,12 @@ import (
 	"syscall"
 )
 
-// Cache returns the folder of that name which only this user can change, in the user's cache
-// folder; it makes it if there is none. Without a cache folder (HOME is not set) it is in the
-// folder for temporary files, where any user could have made one of that name before: lockcheck
-// does what the files in it say, so a folder of somebody else is an error.
+// Cache returns the folder called name in the user's cache folder, and creates it if necessary. Only this user
+// can change the folder.
+//
+// Without a cache folder (HOME is not set) it is in the folder for temporary files, where another user could
+// have created a folder of that name first. lockcheck does what the files in the folder say, so a folder that
+// belongs to another user is an error.
 func Cache(name string) (string, error) {
 	folder, err := os.UserCacheDir()
 	ours := "lockcheck"
@@ -24,32 +26,32 @@ func Cache(name string) (string, error) {
 	}
 	for _, element := range []string{ours, name} {
 		folder = filepath.Join(folder, element)
-		// One after another: below a folder of somebody else nothing is made.
-		if err := own(folder); err != nil {
+		// From the top down, so that nothing is created inside another user's folder.
+		if err := makeOwn(folder); err != nil {
 			return "", err
 		}
 	}
 	return folder, nil
 }
 
-// own makes a folder that nobody else can read, if there is nothing of that name, and says why
-// what there is cannot be trusted. Only the last element of the path is looked at.
-func own(folder string) error {
+// makeOwn creates a folder that only this user can read, unless the name exists. If what exists cannot be
+// trusted, the error says why. It checks only the last element of the path.
+func makeOwn(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
 	if isOwnLink(folder) {
 		return nil
 	}
-	if err := isOwn(folder); err != nil {
+	if err := checkOwn(folder); err != nil {
 		return fmt.Errorf("%w; lockcheck does what the files in it say, so only you may be able to change it: "+
 			"set XDG_CACHE_HOME to a folder of yours, or remove this one", err)
 	}
-	return os.Chmod(folder, 0o700) // earlier versions let others read it
+	return os.Chmod(folder, 0o700) // earlier versions let other users read it
 }
 
-// isOwnLink says whether a path is a symbolic link that this user made to a folder that only this
-// user can read or change. Somebody else's link could lead to any folder of this user.
+// isOwnLink reports whether a path is a symbolic link that this user made to a folder which only this user can
+// read or change. A link made by another user could lead to any folder of this user.
 func isOwnLink(path string) bool {
 	link, err := os.Lstat(path)
 	if err != nil || link.Mode().Type() != os.ModeSymlink || !isMine(link) {
@@ -64,9 +66,9 @@ func isMine(about os.FileInfo) bool {
 	return known && int(status.Uid) == os.Geteuid()
 }
 
-// isOwn says why a folder is not one that only this user can change. It does not follow a
-// symbolic link.
-func isOwn(folder string) error {
+// checkOwn returns an error that says why other users can change a folder, or why the path is no folder; nil if
+// only this user can change it. It does not follow a symbolic link.
+func checkOwn(folder string) error {
 	about, err := os.Lstat(folder)
 	if err != nil {
 		return err
@@ -89,21 +91,21 @@ func kind(mode os.FileMode) string {
 	return "file"
 }
 
-// Temporary makes a temporary folder that IsTemporary recognizes. Its name is short, for the path
-// of a Unix socket in it may have 107 bytes only.
+// Temporary makes a temporary folder that IsTemporary recognizes. Its name is short because the path of a Unix
+// socket in it may have at most 107 bytes.
 func Temporary() (string, error) { return os.MkdirTemp("", "lockcheck-") }
 
-// temporary is how os.MkdirTemp names the folders of Temporary.
-var temporary = regexp.MustCompile(`^lockcheck-[0-9]+$`)
+// temporaryName matches the names that os.MkdirTemp gives to the folders of Temporary.
+var temporaryName = regexp.MustCompile(`^lockcheck-[0-9]+$`)
 
-// IsTemporary says why a path is not that of a folder as Temporary makes them for this user; nil
-// also if there is nothing of that name any more. Whoever removes what a file names asks first:
-// the file may say anything.
+// IsTemporary returns an error unless the path is that of a folder made by Temporary for this user; nil also if
+// nothing exists there any more. Call it before removing a path that a file names, because the file may name
+// any path.
 func IsTemporary(path string) error {
-	if !temporary.MatchString(filepath.Base(path)) || filepath.Clean(path) != path || filepath.Dir(path) != filepath.Clean(os.TempDir()) {
+	if !temporaryName.MatchString(filepath.Base(path)) || filepath.Clean(path) != path || filepath.Dir(path) != filepath.Clean(os.TempDir()) {
 		return fmt.Errorf("%q is not a temporary folder of lockcheck in %s (TMPDIR)", path, os.TempDir())
 	}
-	if err := isOwn(path); err != nil && !os.IsNotExist(err) {
+	if err := checkOwn(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCacheWithoutHome: a folder that was there before, in a place where everybody can make one, is
-// used only if nobody else can have put anything into it.
+// TestCacheWithoutHome: an existing folder, in a place where every user can create one, is used only if no
+// other user can have put anything into it.
 func TestCacheWithoutHome(t *testing.T) {
 	name := "lockcheck-" + strconv.Itoa(os.Getuid())
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestCacheWithoutHome(t *testing.T) {
 	}
 }
 
-// TestIsTemporary: only what Temporary makes is taken for it, and what is gone is no error.
+// TestIsTemporary accepts only what Temporary makes. A folder that is gone is no error.
 func TestIsTemporary(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	folder, err := Temporary()
@@ -91,7 +91,7 @@ func TestIsTemporary(t *testing.T) {
 	mkdir(t, filepath.Join(os.TempDir(), "precious"), 0o700)
 	for path, is := range map[string]bool{
 		folder: true,
-		filepath.Join(os.TempDir(), "lockcheck-2"): true, // it is gone
+		filepath.Join(os.TempDir(), "lockcheck-2"): true, // does not exist
 		elsewhere:                               false,
 		other:                                   false,
 		filepath.Join(os.TempDir(), "precious"): false,
@@ -112,12 +112,12 @@ func mkdir(t *testing.T, path string, mode os.FileMode) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 }
 
-// link makes a symbolic link to a folder of a mode.
+// link makes a symbolic link to a folder with the given mode.
 func link(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	mkdir(t, path+"-real", mode)
