@@ -13,10 +13,10 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// writeCompose puts a Compose file and a lock file that names it into a folder of their own.
+// writeCompose writes a Compose file, and a lock file that names it, into a folder of their own.
 func writeCompose(t *testing.T, compose, servers string) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "a+b") // no option begins here
+	folder := filepath.Join(t.TempDir(), "a+b") // the + in the folder's name begins no option
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,8 @@ func writeCompose(t *testing.T, compose, servers string) string {
 	return filepath.Join(folder, "mine.yaml")
 }
 
-// TestCompose: what a Compose file says is taken as it is, in the order of dependencies.
+// TestCompose: the content of a Compose file is taken literally, and its services come in the order of their
+// dependencies.
 func TestCompose(t *testing.T) {
 	lock, err := Find(writeCompose(t, `
 services:
@@ -60,7 +61,7 @@ services:
 	}
 }
 
-// TestComposeHidden: what the lock file says of the servers that clients use is said of no other.
+// TestComposeHidden: settings of the lock file apply only to the servers that clients use.
 func TestComposeHidden(t *testing.T) {
 	lock, err := Find(writeCompose(t, `
 services:
@@ -79,15 +80,15 @@ volumes: {v: {}}
 	}
 }
 
-// TestComposeMounts: a server reads what is next to its files, and no link in there, and no socket,
-// leads out of it.
+// TestComposeMounts: a server may read the files next to the Compose file. A link out of the folder and a
+// socket are refused.
 func TestComposeMounts(t *testing.T) {
 	const compose = "services: {a: {image: i, expose: ['80'], env_file: in/env, volumes: ['./in/%s:/x']}}"
 	for name, want := range map[string]string{"file": "", "folder": "", "link": "", "out": "outside of the folders", "socket": "neither a file nor a folder"} {
 		t.Run(name, func(t *testing.T) {
 			path := writeCompose(t, strings.ReplaceAll(compose, "%s", name), "{compose: compose.yml}")
 			in := filepath.Join(filepath.Dir(path), "in")
-			// A socket's path may have 107 bytes only.
+			// The path of a socket may have at most 107 bytes.
 			short, err := os.MkdirTemp("", "s")
 			if err != nil {
 				t.Fatal(err)
@@ -113,8 +114,8 @@ func TestComposeMounts(t *testing.T) {
 	}
 }
 
-// TestComposeFromBelow: what is next to the lock file may be read, too, if the Compose file is in a
-// folder below it.
+// TestComposeFromBelow: if the Compose file is in a subfolder, its services may also read what is next to the
+// lock file.
 func TestComposeFromBelow(t *testing.T) {
 	path := writeCompose(t, "", "{compose: docker/compose.yml}")
 	folder := filepath.Join(filepath.Dir(path), "docker")
@@ -127,7 +128,7 @@ func TestComposeFromBelow(t *testing.T) {
 	}
 }
 
-// TestLimits: what containers of a user may take is said where the rest of them is.
+// TestLimits: the limits of a user's containers are written next to the settings that they belong to.
 func TestLimits(t *testing.T) {
 	const client = "client: {command: [c], build: ., limits: {memory: 512m, pids: 10, cpus: 1.5, new_privileges: true}}\n"
 	small := engine.Limits{Memory: 512 << 20, PIDs: 10, CPUs: 1.5, NewPrivileges: true}

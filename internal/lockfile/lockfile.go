@@ -1,5 +1,4 @@
-// Package lockfile finds a lock by its name or by the file in which a user describes one of
-// their own.
+// Package lockfile finds a lock by its name, or reads the lock file in which a user describes their own lock.
 package lockfile
 
 import (
@@ -20,36 +19,36 @@ import (
 	"lockcheck/internal/yamlfile"
 )
 
-// Lock is a lock with all that a run must know of it.
+// Lock is a lock with everything that a run must know about it.
 type Lock struct {
 	Info    clients.Info
 	Servers clusters.Spec
-	// Definition is what workers must know of a lock of the user's own, and Image where
-	// they run; nil and the zero value for one of lockcheck's.
+	// Definition is what workers must know about a user's own lock, and Image is the image in which its client
+	// runs. Both are zero for one of lockcheck's own locks.
 	Definition *clients.Definition
 	Image      clusters.ProgramImage
-	// Path of the file; "" for one of lockcheck's.
+	// Path is that of the lock file; "" for one of lockcheck's own locks.
 	Path string
 }
 
-// optionSign stands before options, as in the names of lockcheck's own locks.
+// optionSign precedes each option in the name of a lock, as in the names of lockcheck's own locks.
 const optionSign = "+"
 
-// IsPath says whether a name of a lock is the path of a file.
+// IsPath reports whether a lock's name is the path of a lock file.
 func IsPath(name string) bool {
 	path, _ := cutOptions(name)
 	return strings.ContainsRune(path, filepath.Separator) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 }
 
-// cutOptions parts a name from its options. A folder may have their sign in its name.
+// cutOptions separates a path from its options. A folder on the path may have a + in its own name.
 func cutOptions(name string) (path, options string) {
 	folder, base := filepath.Split(name)
 	base, options, _ = strings.Cut(base, optionSign)
 	return folder + base, options
 }
 
-// Find finds a lock. Its error is a *spelling.UnknownError for a name that there is not, says
-// what is wrong with the file, or where a version belongs.
+// Find finds a lock by its name or path. The error is a *spelling.UnknownError if no lock has the name.
+// Otherwise it says what is wrong with the lock file, or that a version has a flag of its own.
 func Find(name string) (Lock, error) {
 	if IsPath(name) {
 		return read(name)
@@ -70,7 +69,7 @@ func Find(name string) (Lock, error) {
 	return Lock{Info: info, Servers: servers}, nil
 }
 
-// file is what a lock file says. Docs: docs/own-lock.md.
+// file is the content of a lock file. Docs: docs/own-lock.md.
 type file struct {
 	Name    string  `yaml:"name"`
 	Client  client  `yaml:"client"`
@@ -90,23 +89,23 @@ type client struct {
 	Command []string `yaml:"command,flow"`
 	Image   string   `yaml:"image"`
 	Build   string   `yaml:"build"`
-	// Environment: a variable without a value has that of lockcheck's own environment, as in a
-	// Compose file.
+	// Environment: a variable without a value has its value in lockcheck's own environment, as in a Compose
+	// file.
 	Environment map[string]*string `yaml:"environment"`
 	Work        bool               `yaml:"work"`
-	// Wrap: the command runs a child under the lock. BusyStatus is its exit status when
-	// somebody else has the lock; 0 for none.
+	// Wrap: the command runs a child under the lock. BusyStatus is its exit status when another client holds
+	// the lock; 0: it has no such status.
 	Wrap       bool `yaml:"wrap"`
 	BusyStatus int  `yaml:"busy_status"`
 
 	Limits limits `yaml:"limits"`
 }
 
-// imageOfServers is the image on which the servers run.
+// imageOfServers is the value of client.image that means: the image on which the servers run.
 const imageOfServers = "servers"
 
-// defaultGrace is how much longer than its lease a lock may take to be free again, where the
-// file does not say: a retry of a waiter.
+// defaultGrace is how long after the end of its lease a lock may remain taken if the file does not say. It
+// covers a waiter's retry.
 const defaultGrace = time.Second
 
 func read(name string) (Lock, error) {
@@ -128,7 +127,7 @@ func readFile(path string) (Lock, error) {
 	if err != nil {
 		var where *os.PathError
 		if errors.As(err, &where) {
-			err = where.Err // the path is said by who called
+			err = where.Err // the caller adds the path
 		}
 		return Lock{}, err
 	}
@@ -179,7 +178,7 @@ func (f file) check() error {
 	case strings.ContainsAny(f.Name, "/\\"+optionSign) || f.Name == "":
 		return fieldError("name", "%q must be no path and have no %s", f.Name, optionSign)
 	case strings.ContainsFunc(f.Name, func(c rune) bool { return !unicode.IsPrint(c) }):
-		// It gets into names of folders, which a terminal shows as they are.
+		// The name becomes part of folder names, which a terminal shows as they are.
 		return fieldError("name", "%q has a character that cannot be printed; leave it out", f.Name)
 	case slices.Contains(clients.Names(), f.Name):
 		return fieldError("name", "%q is the name of one of lockcheck's own locks", f.Name)
@@ -199,7 +198,8 @@ func (f file) check() error {
 	return nil
 }
 
-// checkWrapped refuses what nobody can ask a command that runs its child under the lock.
+// checkWrapped refuses fields for which lockcheck would have to ask the client, which a command that only runs
+// its child under the lock cannot answer.
 func (f file) checkWrapped() error {
 	for _, key := range []struct {
 		name  string
@@ -215,7 +215,7 @@ func (f file) checkWrapped() error {
 // maxStatus is the highest exit status of a program.
 const maxStatus = 255
 
-// checkWrap checks what only a command that wraps its child has, or must not have.
+// checkWrap checks the fields that a command which wraps its child must have or must not have.
 func (c client) checkWrap(servers bool) error {
 	switch {
 	case !c.Wrap && c.BusyStatus != 0:
@@ -236,7 +236,7 @@ func (c client) checkWrap(servers bool) error {
 	return nil
 }
 
-// check holds the client against where it is to run.
+// check checks that the client fits the place where it is to run: a container or this machine.
 func (c client) check(folder string, onDocker bool) error {
 	switch inImage := c.Image != "" || c.Build != ""; {
 	case len(c.Command) == 0:
@@ -271,12 +271,13 @@ func (f file) definition(folder string) *clients.Definition {
 		Program: protocol.Command{Args: f.Client.Command, Env: Environment(f.Client.Environment)},
 	}
 	if f.Client.Image == "" && f.Client.Build == "" {
-		d.Program.Folder, d.Program.OnHost = folder, true // an image has its own
+		d.Program.Folder, d.Program.OnHost = folder, true // an image has a working folder of its own
 	}
 	return d
 }
 
-// Environment lists variables as NAME=value. One without a value has that of this process, or is left out.
+// Environment lists variables as NAME=value. A variable without a value gets its value in this process's
+// environment, and is left out if it is not set there.
 func Environment(variables map[string]*string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

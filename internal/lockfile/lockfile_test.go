@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// write puts a lock file into a folder of its own, next to a Dockerfile.
+// write writes a lock file into a folder of its own, next to a Dockerfile.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -52,8 +52,8 @@ holds: true
 	}
 }
 
-// TestFindEnvironment: a variable without a value has that of lockcheck, if there is one; only a
-// program of this machine is kept from the rest.
+// TestFindEnvironment: a variable without a value gets lockcheck's own value if there is one. A program on this
+// machine inherits only the listed variables.
 func TestFindEnvironment(t *testing.T) {
 	t.Setenv("LOCKFILE_TEST", "passed-on")
 	const environment = `environment: {LOCKFILE_TEST: , LOCKFILE_TEST_UNSET: , EMPTY: "", SET: "1"}`
@@ -101,7 +101,7 @@ func TestFindServers(t *testing.T) {
 	}
 }
 
-// TestFindWrapped: a command that runs its child under the lock, here and on the image of its
+// TestFindWrapped: a command that runs its child under the lock, on this machine and in the image of its
 // servers.
 func TestFindWrapped(t *testing.T) {
 	for _, c := range []struct{ name, text, says string }{
@@ -138,7 +138,7 @@ func TestFindName(t *testing.T) {
 	}
 }
 
-// TestFindRefuses: what is wrong is said with its line, before anything starts.
+// TestFindRefuses: every error in a lock file is reported with its line, before anything starts.
 func TestFindRefuses(t *testing.T) {
 	const good = "client: {command: [c]}\nservers: none\n"
 	const wrapping = "client:\n  command: [c]\n  wrap: true\n"

@@ -17,12 +17,12 @@ import (
 	"lockcheck/internal/spelling"
 )
 
-// servers are a cluster that lockcheck knows, or an image of the user's.
+// servers names a cluster that lockcheck knows, a user's own image, or a Compose file.
 type servers struct {
 	Cluster string `yaml:"cluster"`
 	Version string `yaml:"version"`
 
-	// Compose is a Compose file, and Services those of it that clients use.
+	// Compose is the path of a Compose file. Services lists its services that clients use.
 	Compose  string   `yaml:"compose"`
 	Services []string `yaml:"services,flow"`
 
@@ -39,7 +39,7 @@ type servers struct {
 	Limits      limits             `yaml:"limits"`
 }
 
-// limits is what each container of a user's image may take. Docs: docs/own-lock.md.
+// limits bounds the resources of each container of a user's image. Docs: docs/own-lock.md.
 type limits struct {
 	Memory        bytes   `yaml:"memory"`
 	PIDs          int64   `yaml:"pids"`
@@ -50,7 +50,7 @@ type limits struct {
 // bytes is an amount of memory, such as 512m.
 type bytes int64
 
-// UnmarshalYAML reads it as Compose files have it.
+// UnmarshalYAML accepts the notation of Compose files.
 func (b *bytes) UnmarshalYAML(node *yaml.Node) error {
 	var amount types.UnitBytes
 	if err := amount.DecodeMapstructure(node.Value); err != nil {
@@ -60,7 +60,7 @@ func (b *bytes) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// imageWith is an image of the user's.
+// imageWith returns a user's own image, given by its reference or by the folder that builds it.
 func imageWith(ref, build, folder string, l limits) clusters.ProgramImage {
 	image := clusters.ProgramImage{Limits: engine.Limits{Memory: int64(l.Memory), PIDs: l.PIDs, CPUs: l.CPUs, NewPrivileges: l.NewPrivileges}}
 	switch {
@@ -74,22 +74,22 @@ func imageWith(ref, build, folder string, l limits) clusters.ProgramImage {
 	return image
 }
 
-// ready says how it is known that a server can serve. Without any of it a connection to its
-// port is enough.
+// ready says how lockcheck finds out that a server is ready. The zero value: the server accepts a connection to
+// its port.
 type ready struct {
 	HTTP    string   `yaml:"http"` // path
 	Command []string `yaml:"command,flow"`
 }
 
-// check is a question to a server: a command in its container.
+// check asks a server something, with a command in its container.
 type check struct {
 	Command []string `yaml:"command,flow"`
 }
 
-// noServers is the word for a lock that needs none.
+// noServers is the value of servers for a lock that needs none.
 const noServers = "none"
 
-// UnmarshalYAML reads the name of a cluster, or all that is known of other servers.
+// UnmarshalYAML accepts the name of a cluster, or a mapping that describes the servers.
 func (s *servers) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		return node.Decode(&s.Cluster)
@@ -105,7 +105,7 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	case s.Services != nil:
 		return clusters.Spec{}, fieldError("services", "they are those of a Compose file, and compose names none")
 	case s.Image == "" && s.Build == "" || s.Cluster != "":
-		return s.known()
+		return s.knownCluster()
 	}
 	if err := s.check(); err != nil {
 		return clusters.Spec{}, err
@@ -118,8 +118,8 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	return clusters.Custom(name, slices.Repeat([]clusters.CustomServer{server}, max(1, s.Count))), nil
 }
 
-// known is a cluster of lockcheck's, in a number, a version or an image that the file names.
-func (s servers) known() (clusters.Spec, error) {
+// knownCluster returns a cluster that lockcheck knows, with the size, version or image that the file asks for.
+func (s servers) knownCluster() (clusters.Spec, error) {
 	if s.Cluster == "" {
 		return clusters.Spec{}, fieldError("servers", "name a cluster that lockcheck knows, an image, or %s: %s", noServers, strings.Join(names(), ", "))
 	}
@@ -167,10 +167,10 @@ func (s servers) check() error {
 	return nil
 }
 
-// maxServers is what the addresses of a run's network allow.
+// maxServers is how many addresses a run's network has for servers.
 const maxServers = 50
 
-// composed makes servers of the services of a Compose file: one server a replica.
+// composed turns the services of a Compose file into servers, one for each replica.
 func (s servers) composed(name, folder string) (clusters.Spec, error) {
 	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Limits != (limits{}) {
 		return clusters.Spec{}, fieldError("compose", "the file says what is started; next to it are only services, port, ready, leader and clock")
@@ -206,7 +206,8 @@ func (s servers) composed(name, folder string) (clusters.Spec, error) {
 	return clusters.Custom(name, all), nil
 }
 
-// asServer is a service as clients of the lock use it, or only the other servers.
+// asServer turns a service into a server. A server that clients of the lock do not use is hidden: only other
+// servers reach it.
 func (s servers) asServer(service composefile.Service) (clusters.CustomServer, error) {
 	server := service.Server
 	used := slices.Contains(s.Services, service.Name)
