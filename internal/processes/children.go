@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// endLimit is how long processes that were killed may take to end.
+// endLimit is how long killed processes may take to end.
 const endLimit = 5 * time.Second
 
-// EndDescendants kills what this process has started, and what those have in turn, and waits
-// for their end. It also meets what has thrown its environment away, with its mark: whose
-// parent has ended is still a descendant where this process is a subreaper.
+// EndDescendants kills all descendants of this process and waits for their end. It also finds a descendant that
+// has cleared its environment and so lost the mark. If this process is a subreaper, an orphan is still its
+// descendant.
 func EndDescendants() error {
 	for deadline := time.Now().Add(endLimit); ; time.Sleep(5 * time.Millisecond) {
 		pids, err := Descendants(os.Getpid())
@@ -33,13 +33,14 @@ func EndDescendants() error {
 	}
 }
 
-// ended says whether a process has ended, if it was not waited for yet.
+// ended reports whether a process has ended, including a zombie that its parent has not yet waited for.
 func ended(pid int) bool {
 	fields, err := Stat(pid)
 	return err != nil || fields[State] == "Z" || fields[State] == "X"
 }
 
-// endDescendant gets hold of a process before it looks once more whose that is.
+// endDescendant kills a process if it is still a descendant. It opens a handle before it checks: afterwards the
+// number could belong to another process.
 func endDescendant(pid int) {
 	process, err := os.FindProcess(pid)
 	if err != nil {
@@ -47,11 +48,11 @@ func endDescendant(pid int) {
 	}
 	defer process.Release() //nolint:errcheck // it only frees the handle
 	if Descends(pid, os.Getpid()) {
-		_ = process.Kill() // whether it ends is looked at again
+		_ = process.Kill() // EndDescendants checks again whether it ended
 	}
 }
 
-// Descends says whether a process is another one, or was started by it or by what that has started.
+// Descends reports whether process pid is process from or one of its descendants.
 func Descends(pid, from int) bool {
 	for pid > 1 && pid != from {
 		fields, err := Stat(pid)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEndDescendants: what has thrown its environment away ends, too, when nobody else is its
-// parent any more.
+// TestEndDescendants: an orphan that has cleared its environment is ended, too.
 func TestEndDescendants(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package processes lists the processes of this namespace: all, or those with a mark in their
-// environment, which they hand on to what they start.
+// Package processes finds processes in this PID namespace: all of them, or those with a mark in their
+// environment, which child processes inherit.
 package processes
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// All lists the processes by their numbers, the lowest first.
+// All lists the numbers of all processes in ascending order.
 func All() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -25,20 +25,20 @@ func All() ([]int, error) {
 			pids = append(pids, pid)
 		}
 	}
-	slices.Sort(pids) // the names were in the order of texts
+	slices.Sort(pids) // os.ReadDir sorts names as text
 	return pids, nil
 }
 
-// The places of fields in what Stat returns; proc(5) counts two more before them.
+// Indices of fields in the result of Stat. In proc(5) two more fields come first.
 const (
 	State     = 0
 	Parent    = 1
-	StartTime = 19 // in ticks since the machine started
+	StartTime = 19 // in clock ticks since the machine booted
 )
 
-// Stat reads the fields of /proc/PID/stat after the command, which may have any character.
-// There are all of those that have a name here. One that has ended is an fs.ErrNotExist, or a
-// syscall.ESRCH.
+// Stat returns the fields of /proc/PID/stat that follow the command. The command may contain any character,
+// including blanks and parentheses. The result has at least the fields that are named above. If the process has
+// ended, the error is fs.ErrNotExist or syscall.ESRCH.
 func Stat(pid int) ([]string, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	text, err := os.ReadFile(path)
@@ -52,7 +52,7 @@ func Stat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// Descendants lists what a process has started, and what those have in turn, parents first.
+// Descendants lists the descendants of a process, parents first.
 func Descendants(of int) ([]int, error) {
 	all, err := All()
 	if err != nil {
@@ -66,7 +66,7 @@ func Descendants(of int) ([]int, error) {
 	return family[1:], nil
 }
 
-// childrenOf lists the children of each process.
+// childrenOf maps each process to its children.
 func childrenOf(all []int) map[int][]int {
 	children := make(map[int][]int, len(all))
 	for _, pid := range all {
@@ -78,41 +78,40 @@ func childrenOf(all []int) map[int][]int {
 	return children
 }
 
-// Mark is a variable of an environment, as "NAME=value".
+// Mark is an environment variable, as "NAME=value", that identifies processes.
 type Mark string
 
-// RunVariable is the variable of the mark of all that a run starts on this machine: whoever
-// cuts down an environment leaves it in.
+// RunVariable is the environment variable that marks everything which a run starts on this machine. Code that
+// restricts an environment must keep this variable.
 const RunVariable = "LOCKCHECK_RUN"
 
-// Running lists the processes that carry the mark, but for those that have ended and were
-// not waited for yet.
+// Running lists the processes that carry the mark, except zombies.
 func (m Mark) Running() ([]int, error) {
 	pids, err := All()
-	return slices.DeleteFunc(pids, func(pid int) bool { return !m.on(pid) }), err
+	return slices.DeleteFunc(pids, func(pid int) bool { return !m.carriedBy(pid) }), err
 }
 
-// on says whether a process carries the mark. One that has ended has no environment, and
-// one whose environment cannot be read is not ours to look at.
-func (m Mark) on(pid int) bool {
+// carriedBy reports whether the environment of a process has the mark. A process that has ended has no
+// environment. A process whose environment is unreadable belongs to another user.
+func (m Mark) carriedBy(pid int) bool {
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && strings.Contains("\x00"+string(environment), "\x00"+string(m)+"\x00")
 }
 
-// family lists the processes that carry the mark, and what they have started, parents first: a
-// program may have thrown its environment away.
+// family lists the processes that carry the mark and their descendants, parents first. Descendants are included
+// because a program may have cleared its environment.
 func (m Mark) family() ([]int, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err
 	}
 	children := childrenOf(all)
-	marked := slices.DeleteFunc(all, func(pid int) bool { return !m.on(pid) })
+	marked := slices.DeleteFunc(all, func(pid int) bool { return !m.carriedBy(pid) })
 	return slices.DeleteFunc(familyOf(marked, children), ended), nil
 }
 
-// familyOf lists processes and their descendants, each once, parents first. The order of numbers does
-// not do: they start again from the lowest, so that a child may have a lower one than its parent.
+// familyOf lists processes and their descendants, each once, parents first. Sorting by number would not do: the
+// kernel starts again from the lowest number, so a child's number may be lower than its parent's.
 func familyOf(pids []int, children map[int][]int) []int {
 	var family []int
 	known := make(map[int]bool)
@@ -130,14 +129,14 @@ func familyOf(pids []int, children map[int][]int) []int {
 	for _, pid := range slices.Backward(pids) {
 		add(pid)
 	}
-	slices.Reverse(family) // a process was added after its descendants
+	slices.Reverse(family) // each process was added after its descendants
 	return family
 }
 
-// of says whether a process carries the mark, or one that has started it does.
-func (m Mark) of(pid int) bool {
+// carriedByAncestor reports whether a process or one of its ancestors carries the mark.
+func (m Mark) carriedByAncestor(pid int) bool {
 	for pid > 1 {
-		if m.on(pid) {
+		if m.carriedBy(pid) {
 			return true
 		}
 		fields, err := Stat(pid)
@@ -149,13 +148,14 @@ func (m Mark) of(pid int) bool {
 	return false
 }
 
-// Kill kills all processes that carry the mark and what they have started, whatever became of
-// those that started them, and returns their numbers. All are stopped before one is killed: what a
-// process starts while its parent ends could be found by nothing any more. They are stopped, and then
-// killed, parents first.
+// Kill kills the processes that carry the mark and all their descendants, including orphans, and returns their
+// numbers.
+//
+// It stops all of them before it kills the first. Otherwise a process could start a child while its own parent
+// ends, and nothing would lead to that child any more. Processes are stopped, and then killed, parents first.
 func (m Mark) Kill() (killed map[int]bool, err error) {
 	var stopped []*os.Process
-	for before := -1; err == nil && before < len(stopped); { // one may have started another meanwhile
+	for before := -1; err == nil && before < len(stopped); { // until no process has started another one meanwhile
 		before = len(stopped)
 		stopped, err = m.stop(stopped)
 	}
@@ -169,9 +169,9 @@ func (m Mark) Kill() (killed map[int]bool, err error) {
 	return killed, err
 }
 
-// stop stops the family, parents first, except those that were stopped before, and returns handles of
-// all. It opens a handle of a process before it looks to whom the process belongs: the number may be
-// that of another one afterwards.
+// stop stops the members of the family that are not stopped yet, parents first, and returns handles of all
+// stopped ones. It opens the handle of a process before it checks for the mark: afterwards the number could
+// belong to another process.
 func (m Mark) stop(stopped []*os.Process) ([]*os.Process, error) {
 	family, err := m.family()
 	if err != nil {
@@ -185,7 +185,7 @@ func (m Mark) stop(stopped []*os.Process) ([]*os.Process, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		if !m.of(pid) {
+		if !m.carriedByAncestor(pid) {
 			_ = process.Release()
 			continue
 		}
@@ -195,7 +195,7 @@ func (m Mark) stop(stopped []*os.Process) ([]*os.Process, error) {
 			continue
 		}
 		_ = process.Release()
-		if !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, os.ErrPermission) { // the latter is another user's by now
+		if !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, os.ErrPermission) { // ErrPermission: it now belongs to another user
 			return stopped, fmt.Errorf("process %d: %w", pid, err)
 		}
 	}

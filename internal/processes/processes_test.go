@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestStat: this process is among all, in order, and has the parent that it has.
+// TestStat: the list of all processes is sorted and contains this one, and Stat returns its parent.
 func TestStat(t *testing.T) {
 	all, err := All()
 	if err != nil || !slices.Contains(all, os.Getpid()) || !slices.IsSorted(all) {
@@ -26,10 +26,10 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// TestKill: what carries the mark ends, with what it has started, and nothing else does.
+// TestKill: processes that carry the mark end, with their descendants, and no others.
 func TestKill(t *testing.T) {
 	mark := Mark(fmt.Sprintf("LOCKCHECK_TEST_MARK=%d-%d", os.Getpid(), time.Now().UnixNano()))
-	other := start(t, mark+"0") // the mark is only its beginning
+	other := start(t, mark+"0") // its mark only begins with that mark
 	marked := start(t, mark)
 	if pids, err := mark.Running(); err != nil || !slices.Contains(pids, marked.Process.Pid) || slices.Contains(pids, other.Process.Pid) {
 		t.Errorf("running %v, %v: want %d, not %d", pids, err, marked.Process.Pid, other.Process.Pid)
@@ -38,8 +38,8 @@ func TestKill(t *testing.T) {
 	if err != nil || !killed[marked.Process.Pid] || killed[other.Process.Pid] || len(killed) != 2 {
 		t.Errorf("killed %v, %v: want %d and its child", killed, err, marked.Process.Pid)
 	}
-	_ = marked.Wait() // it was killed
-	// Its child ends when the kernel gets to it.
+	_ = marked.Wait() // the error says that it was killed
+	// The kernel ends its child some time later.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if left, err := mark.Running(); err != nil || len(left) == 0 {
 			break
@@ -66,8 +66,8 @@ func TestFamilyOf(t *testing.T) {
 	}
 }
 
-// TestKillWithoutMark: what a process with the mark has started ends with it, though it has thrown
-// the mark away, and what others have started does not.
+// TestKillWithoutMark: the child of a marked process ends with it even if the child has cleared its
+// environment. Children of other processes survive.
 func TestKillWithoutMark(t *testing.T) {
 	mark := Mark(fmt.Sprintf("LOCKCHECK_TEST_MARK=%d-%d", os.Getpid(), time.Now().UnixNano()))
 	begin := func(m Mark) (child int) {
@@ -88,8 +88,8 @@ func TestKillWithoutMark(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _, _ = m.Kill(); _ = command.Wait() })
-		// It is not that program from the beginning.
-		for deadline := time.Now().Add(time.Minute); m.on(child) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		// Until env has executed, the child still has the environment of the shell.
+		for deadline := time.Now().Add(time.Minute); m.carriedBy(child) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		}
 		return child
 	}
