@@ -1,4 +1,4 @@
-// Package spelling tells what somebody may have meant by a name that there is not.
+// Package spelling suggests what a user may have meant by an unknown name.
 package spelling
 
 import (
@@ -8,16 +8,16 @@ import (
 
 // UnknownError is the error for a name that does not exist.
 type UnknownError struct {
-	What, Name string   // what it was to be a name of, as in "lock"
-	Known      []string // the names that there are
+	What, Name string   // What is the kind of thing that Name should name, such as "lock"
+	Known      []string // the names that exist
 }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("unknown %s %q%s", e.What, e.Name, Hint(e.Name, e.Known))
 }
 
-// Hint names the nearest of the names that there are, or all of them; it begins with the
-// punctuation that joins it to what it is said of.
+// Hint suggests the known name nearest to name, or else lists all known names. The text starts with the
+// punctuation that joins it to an error message.
 func Hint(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -25,8 +25,8 @@ func Hint(name string, known []string) string {
 	return fmt.Sprintf(" (there are %s)", strings.Join(known, ", "))
 }
 
-// Nearest is the known name with the smallest edit distance, if that is small enough for a
-// slip of the finger, or else the only one that begins with it; "" for none.
+// Nearest returns the known name with the smallest edit distance, if that distance is small enough for a typing
+// error. Otherwise it returns the known name that begins with name, if there is exactly one; "" for none.
 func Nearest(name string, known []string) string {
 	best, least := "", len(name)/2+1
 	var longer []string
@@ -44,7 +44,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's.
+// editDistance returns the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
