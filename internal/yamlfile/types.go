@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// otherType is how the library says that a value is of another type than one of ours.
-var otherType = regexp.MustCompile("^line ([0-9]+): cannot unmarshal (!!\\S+)(?: `(.*)`)? into (\\S+)$")
+// wrongType matches the library's message that a value does not have the Go type of its field.
+var wrongType = regexp.MustCompile("^line ([0-9]+): cannot unmarshal (!!\\S+)(?: `(.*)`)? into (\\S+)$")
 
-// typeInWords says what a value must be that is of another type, and which key has it. A problem
-// of another kind stays as it is.
+// typeInWords turns the library's message about a value of the wrong type into words for a reader of the file:
+// the key, what is expected, and what is there. It returns any other message unchanged.
 func typeInWords(problem string, text []byte) string {
-	parts := otherType.FindStringSubmatch(problem)
+	parts := wrongType.FindStringSubmatch(problem)
 	if parts == nil {
 		return problem
 	}
@@ -25,7 +25,7 @@ func typeInWords(problem string, text []byte) string {
 	var document yaml.Node
 	if yaml.Unmarshal(text, &document) == nil {
 		if found := valuesAt(&document, line, tag, strings.TrimSuffix(value, "...")); len(found) == 1 {
-			key, value = found[0].key+": ", found[0].value // the library cuts it short
+			key, value = found[0].key+": ", found[0].value // the library truncates long values
 		}
 	}
 	what := map[string]string{"!!seq": "a list", "!!map": "a mapping"}[tag]
@@ -38,7 +38,7 @@ func typeInWords(problem string, text []byte) string {
 	return fmt.Sprintf("line %d: %sexpected %s, not %s", line, key, expected(into, value), what)
 }
 
-// expected says in words what a type of ours is written as.
+// expected describes how a value of a Go type is written in YAML.
 func expected(into, value string) string {
 	switch {
 	case strings.HasPrefix(into, "[]") && value != "":
@@ -59,11 +59,10 @@ func expected(into, value string) string {
 	return "a single value"
 }
 
-// value is that of a key.
+// value is the value of a key.
 type value struct{ key, value string }
 
-// valuesAt lists the values of keys in a line that are of a kind, and begin with a text if they are
-// scalars.
+// valuesAt lists the values of keys that are in a line and have a tag. A scalar must also start with begin.
 func valuesAt(node *yaml.Node, line int, tag, begin string) []value {
 	var found []value
 	for i, content := range node.Content {

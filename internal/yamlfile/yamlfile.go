@@ -1,6 +1,6 @@
-// Package yamlfile is the form of the files that people hand to lockcheck: schedules, suites,
-// reproductions. A key that is misspelt must not be taken for one that was left out, so what
-// is not known is an error, in words of the file, with its line.
+// Package yamlfile reads the YAML files that users write for lockcheck: schedules, suites, reproductions. An
+// unknown key is an error, because a misspelt key must not be mistaken for one that was left out. Errors are in
+// the terms of the file and name the line.
 package yamlfile
 
 import (
@@ -16,13 +16,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read reads the one document of a file; what it leaves out stays as it is in the value.
+// Read reads the only document of a file into a value. A key that is missing in the file leaves its field
+// unchanged.
 func Read(r io.Reader, into any) error {
 	_, err := Parse(r, into)
 	return err
 }
 
-// Parse is Read for who has more to say of what is in the file.
+// Parse is Read for a caller that reports further errors with the line of a field.
 func Parse(r io.Reader, into any) (*File, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -43,7 +44,7 @@ func Parse(r io.Reader, into any) (*File, error) {
 	return &f, yaml.Unmarshal(text, &f.document)
 }
 
-// File is one that was read.
+// File is a file that was read. It knows the lines of its fields.
 type File struct{ document yaml.Node }
 
 // FieldError says what is wrong with a field.
@@ -55,9 +56,9 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// At puts in front of an error the line that it is about: that of what a path of keys and
-// of places in lists leads to, and of the field that a FieldError names there. Of a key that
-// the file leaves out it is the line around it, if any.
+// At prefixes an error with the line that it is about. The path consists of keys and of indices of lists. If
+// the error is a FieldError, the path is extended by its field. If the file has no such key, the line is that
+// of the innermost mapping on the path, if any.
 func (f *File) At(err error, path ...any) error {
 	var field *FieldError
 	if errors.As(err, &field) {
@@ -80,8 +81,7 @@ func (f *File) At(err error, path ...any) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// child is the value of a key, or the element of a list at a place or with a value; nil for
-// none.
+// child returns the value of a key, or the element of a list with an index or a value; nil for none.
 func child(node *yaml.Node, part any) *yaml.Node {
 	for i, content := range node.Content {
 		switch name, isName := part.(string); {
@@ -94,15 +94,15 @@ func child(node *yaml.Node, part any) *yaml.Node {
 	return nil
 }
 
-// unknownKey is how the library says it, with types that readers of the file know nothing of.
+// unknownKey matches the library's message, which names Go types that mean nothing to a reader of the file.
 var unknownKey = regexp.MustCompile(`field (.+) not found in type \S+$`)
 
-// inWords says in words of the file what is wrong with a text.
+// inWords says in the terms of the file what is wrong with a text.
 func inWords(err error, text []byte) error {
 	var wrong *yaml.TypeError
 	switch {
 	case errors.As(err, &wrong):
-	case !place.MatchString(err.Error()): // it comes from a value of ours, and has its line
+	case !place.MatchString(err.Error()): // the error comes from one of our UnmarshalYAML methods and has its line
 		return err
 	default:
 		return fmt.Errorf("line %d: %s", lineOf(err, text), problem(err))
@@ -115,18 +115,19 @@ func inWords(err error, text []byte) error {
 	return errors.New(strings.Join(lines, "; "))
 }
 
-// place is what the library says before what the problem is.
+// place matches what precedes the problem in the library's message.
 var place = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
 func problem(err error) string { return place.ReplaceAllString(err.Error(), "") }
 
-// maxLines is for how long a file the line of a problem is looked for.
+// maxLines is the length of the longest file for which lineOf looks for the exact line.
 const maxLines = 2000
 
-// lineOf finds the line of a problem with the syntax. The library often names the one
-// before it, or that where the mapping around it begins; it is the first one without which
-// there is another problem or none. Of a list or a mapping in brackets that does not end
-// the library means the line where it begins.
+// lineOf finds the line of a syntax error. The library often names the line before it, or the first line of the
+// mapping around it.
+//
+// The line that causes the error is the first one without which the error disappears or is a different one. For
+// a list or a mapping whose closing bracket is missing, the library's line, where the bracket opens, is right.
 func lineOf(err error, text []byte) int {
 	lines := bytes.SplitAfter(bytes.TrimRight(text, "\n"), []byte("\n"))
 	said, _ := strconv.Atoi(place.FindStringSubmatch(err.Error())[1])
@@ -144,7 +145,7 @@ func lineOf(err error, text []byte) int {
 	return n
 }
 
-// Write writes a value as Read reads it.
+// Write writes a value in the form that Read accepts.
 func Write(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := yaml.NewEncoder(&text)

@@ -88,7 +88,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// full is a disk without space.
+// full is a writer that fails like a full disk.
 type full struct{}
 
 var errFull = errors.New("no space")
