@@ -1,4 +1,4 @@
-// Package cleanup removes what a run that was killed has left on the machine.
+// Package cleanup removes what a killed run has left behind on the machine.
 package cleanup
 
 import (
@@ -23,35 +23,34 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// Journal is kept on disk while a run lasts, outside of its store, so that
-// whoever comes after a killed run finds what it left: which processes it had
-// started and which faults were not yet undone. It is gone when the run has
-// cleaned up after itself.
+// Journal records on disk, outside the store, which processes a run has started and which faults it has not
+// undone. If the run is killed, a later lockcheck finds there what to clean up. The run removes its journal
+// once it has cleaned up itself.
 type Journal struct {
 	run  string
 	path string
 
 	mu   sync.Mutex
 	file *os.File
-	open map[string]bool // ids of faults that are not undone
+	open map[string]bool // IDs of faults that are not undone
 }
 
 // Entry is a line of a journal.
 type Entry struct {
 	Owner  string `json:"owner,omitempty"`
-	Docker bool   `json:"docker,omitempty"` // apart from the owner: something may be on the engine
-	Folder string `json:"folder,omitempty"` // temporary, to be removed
+	Docker bool   `json:"docker,omitempty"` // in the first line, with Owner: the engine may have objects of the run
+	Folder string `json:"folder,omitempty"` // temporary folder that must be removed
 	PID    int    `json:"pid,omitempty"`
 	Start  string `json:"start,omitempty"`
-	Begin  string `json:"begin,omitempty"` // id of a fault
+	Begin  string `json:"begin,omitempty"` // ID of a fault
 	Undo   string `json:"undo,omitempty"`
 	End    string `json:"end,omitempty"`
 }
 
-// journalFolder is where the journals of this user's runs are.
+// journalFolder returns the folder with the journals of this user's runs.
 func journalFolder() (string, error) { return folders.Cache("runs") }
 
-// journalPath is where the journal of a run is.
+// journalPath returns the path of a run's journal.
 func journalPath(run string) (string, error) {
 	if !isID(run) {
 		return "", fmt.Errorf("%q is not the ID of a run", run)
@@ -60,8 +59,7 @@ func journalPath(run string) (string, error) {
 	return filepath.Join(folder, run+".jsonl"), err
 }
 
-// OpenJournal begins the journal of a run; onDocker says that something of it may be on the
-// engine.
+// OpenJournal creates the journal of a run; onDocker says that the run may create objects on the engine.
 func OpenJournal(run string, me Owner, onDocker bool) (*Journal, error) {
 	path, err := journalPath(run)
 	if err != nil {
@@ -73,7 +71,7 @@ func OpenJournal(run string, me Owner, onDocker bool) (*Journal, error) {
 	}
 	j := &Journal{run: run, path: path, file: file, open: make(map[string]bool)}
 	if err := j.write(Entry{Owner: me.String(), Docker: onDocker}); err != nil {
-		return nil, errors.Join(err, j.Remove()) // nobody could tell whose it is
+		return nil, errors.Join(err, j.Remove()) // without an owner no later run could judge it
 	}
 	return j, nil
 }
@@ -95,11 +93,11 @@ func (j *Journal) write(e Entry) error {
 	return nil
 }
 
-// Folder notes a temporary folder.
+// Folder records a temporary folder.
 func (j *Journal) Folder(path string) error { return j.write(Entry{Folder: path}) }
 
-// Start starts a command as the leader of a process group, and notes it. What cannot be
-// noted is ended.
+// Start starts a command as the leader of a process group and records it. If recording fails, Start kills the
+// group.
 func (j *Journal) Start(command *exec.Cmd) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = new(syscall.SysProcAttr)
@@ -117,7 +115,7 @@ func (j *Journal) Start(command *exec.Cmd) error {
 	return err
 }
 
-// process notes the leader of a process group.
+// process records the leader of a process group.
 func (j *Journal) process(pid int) error {
 	start, err := startTime(pid)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,14 +127,14 @@ func (j *Journal) process(pid int) error {
 	return j.write(Entry{PID: pid, Start: start})
 }
 
-// Begin implements nemesis.Journal. It does not wait for the disk: a fault that aims at a
-// holder would come too late, and of what it does nothing survives a crash of the machine.
+// Begin implements nemesis.Journal. It does not sync to disk. A sync would delay a fault beyond the moment when
+// its target still holds the lock. And no effect of a fault survives a crash of the machine.
 func (j *Journal) Begin(id, undo string) error { return j.write(Entry{Begin: id, Undo: undo}) }
 
 // End implements nemesis.Journal.
 func (j *Journal) End(id string) error { return j.write(Entry{End: id}) }
 
-// Settled says which faults were begun and not undone; nil for none.
+// Settled returns an error that names the faults that were begun and not undone; nil if there are none.
 func (j *Journal) Settled() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,24 +144,24 @@ func (j *Journal) Settled() error {
 	return nil
 }
 
-// Close writes no more: what is still to be undone is left to somebody else.
+// Close closes the journal but keeps the file, so that the reaper or a later run undoes what is left.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// Remove ends the journal: there is nothing left to undo.
+// Remove closes and deletes the journal: there is nothing left to undo.
 func (j *Journal) Remove() error { return errors.Join(j.Close(), removeIfThere(j.path)) }
 
-// NewID names a run, and what it makes.
+// NewID returns an ID for a run that starts now. Its objects are named after it.
 func NewID(now time.Time) (string, error) {
 	random := make([]byte, 3)
 	_, err := rand.Read(random)
 	return now.UTC().Format("20060102t150405") + hex.EncodeToString(random), err
 }
 
-// idPattern is what NewID makes.
+// idPattern matches the IDs that NewID returns.
 var idPattern = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}[0-9a-f]{6}$`)
 
-// isID says whether NewID can have made an identity. One that is read from a label is anybody's:
-// an image hands its labels on to each container of it.
+// isID reports whether NewID can have made an ID. An ID from a label can come from anybody: an image passes its
+// labels on to each of its containers.
 func isID(run string) bool { return idPattern.MatchString(run) }
 
 func removeIfThere(path string) error {
@@ -173,8 +171,8 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// ReadJournal reads the journal of a run. A last line that was cut off in
-// mid-write is left out; no journal at all is the empty one.
+// ReadJournal reads the journal of a run. It skips lines that are not JSON, such as a last line that was cut
+// off in mid-write. If there is no journal, it returns no entries and no error.
 func ReadJournal(run string) ([]Entry, error) {
 	path, err := journalPath(run)
 	if err != nil {

@@ -16,18 +16,19 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// Leftover is what a dead run has left behind.
+// Leftover counts what a dead run has left behind.
 type Leftover struct {
 	Run       string
 	Processes int
 	Objects   int      // containers, networks and volumes
-	Undone    []string // faults that were still in force, as the journal has them
+	Undone    []string // how to undo the faults that the journal shows as still in force
 }
 
-// Clean removes what dead runs of this machine have left: their processes, and
-// on the Docker engine, where there is one, all that carries their label. Runs
-// that are alive, and those of other machines, are left alone. Without the engine, or
-// if it does not answer, which unavailable says, runs that may have something there are
+// Clean removes what dead runs on this machine have left behind: their processes, their temporary folders and,
+// with an engine, every object that carries their label. It leaves runs that are alive and runs of other
+// machines alone.
+//
+// If the engine does not answer, unavailable says why. Without an engine, runs that may have objects there are
 // left as they are.
 func Clean(ctx context.Context, withEngine bool) (left []Leftover, unavailable, err error) {
 	var docker *engine.Engine
@@ -48,15 +49,15 @@ func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	return sweepOver(ctx, docker, func(o Owner) bool { return o.dead(me) })
 }
 
-// RemoveOfHosts removes what is left of the runs whose processes ran on hosts of such names:
-// only who gives these names away knows that they are over, for a container of the same name
+// RemoveOfHosts removes what is left of the runs whose processes ran on the hosts that is accepts. Only the
+// caller that assigns these host names knows that the runs are over: a container that has the same name now
 // cannot tell.
 func RemoveOfHosts(ctx context.Context, docker *engine.Engine, is func(host string) bool) ([]Leftover, error) {
 	return sweepOver(ctx, docker, func(o Owner) bool { return is(o.host) })
 }
 
-// sweepOver sweeps the runs whose owner is over, by the journals and the labels on the engine. An
-// error says also of which runs this could not be told.
+// sweepOver sweeps the runs whose owner is over. It finds them by the journals and by the labels on the engine.
+// The error also names the runs whose owner could not be read.
 func sweepOver(ctx context.Context, docker *engine.Engine, over func(Owner) bool) ([]Leftover, error) {
 	owners, unread := ownersOf(ctx, docker)
 	var runs []string
@@ -69,8 +70,8 @@ func sweepOver(ctx context.Context, docker *engine.Engine, over func(Owner) bool
 	return swept, errors.Join(unread, err)
 }
 
-// sweepAll sweeps several runs, and returns those of which nothing is left. A run that cannot be
-// swept is no reason to leave the others.
+// sweepAll sweeps several runs, and returns those of which nothing is left. If one run cannot be swept, it
+// continues with the others.
 func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept []Leftover, err error) {
 	for _, run := range runs {
 		leftover, failed := sweep(ctx, docker, run)
@@ -83,7 +84,7 @@ func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept 
 	return swept, err
 }
 
-// ownersOf are the owners of all runs, by run. Beyond an error are those that could be read.
+// ownersOf maps each run to its owner. Even if there is an error, the map has the owners that could be read.
 func ownersOf(ctx context.Context, docker *engine.Engine) (map[string]string, error) {
 	owners := make(map[string]string)
 	journaled, err := Journals()
@@ -114,7 +115,7 @@ func ownersOf(ctx context.Context, docker *engine.Engine) (map[string]string, er
 	return owners, err
 }
 
-// sweep removes all that is left of a run; docker may be nil.
+// sweep removes everything that is left of a run; docker may be nil.
 func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, error) {
 	left := Leftover{Run: run}
 	entries, err := ReadJournal(run)
@@ -127,8 +128,8 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 	if left.Processes, err = killProcesses(run, entries); err != nil {
 		return left, err
 	}
-	// Only now: a process that still ran could have put something into them. One that stays, such as
-	// in another TMPDIR, is no reason to leave containers.
+	// Folders come after the processes, which could have written into them until now. A folder that stays, such
+	// as one in another TMPDIR, does not keep the containers from being removed.
 	path, err := journalPath(run)
 	if err != nil {
 		return left, err
@@ -139,13 +140,13 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 		left.Objects, err = removeObjects(ctx, docker, run)
 	}
 	if err := errors.Join(kept, err); err != nil {
-		return left, err // the journal stays, for the next time
+		return left, err // the journal stays, so the next sweep tries again
 	}
 	return left, removeIfThere(path)
 }
 
-// bootedSince says whether the machine was booted since the journal was begun: the same
-// number and start time are another process then, which may be anybody's.
+// bootedSince reports whether the machine was rebooted since the journal was begun. After a reboot, a process
+// with a recorded number and start time is a different one.
 func bootedSince(entries []Entry) bool {
 	me, err := Self()
 	if err != nil || len(entries) == 0 {
@@ -155,16 +156,17 @@ func bootedSince(entries []Entry) bool {
 	return err == nil && owner.boot != me.boot
 }
 
-// killProcesses kills those that still run. SIGKILL ends a stopped process too. A group
-// whose leader has ended is not killed by its number, which may be that of another one by now:
-// its processes carry the name of the run.
+// killProcesses kills the run's processes that still run. SIGKILL also ends a stopped process.
+//
+// If the leader of a group has ended, the group is not killed by its number, which may belong to another group
+// by now. The processes of such a group are found by the mark of the run in their environment.
 func killProcesses(run string, entries []Entry) (int, error) {
 	killed, err := mark(run).Kill()
 	if err != nil {
 		return len(killed), err
 	}
 	for _, e := range entries {
-		if e.PID <= 1 || !e.Runs() { // -1 is not a group but all processes of this user
+		if e.PID <= 1 || !e.Runs() { // kill(-1) would reach all processes of this user
 			continue
 		}
 		if err := syscall.Kill(-e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -175,13 +177,13 @@ func killProcesses(run string, entries []Entry) (int, error) {
 	return len(killed), nil
 }
 
-// removeFolders removes the temporary folders, and nothing else that the entries of a journal may
-// name.
+// removeFolders removes the temporary folders that the entries name. It removes nothing else, even if a journal
+// names it.
 func removeFolders(entries []Entry, journal string) error {
 	var errs []error
 	for _, e := range entries {
 		_, err := os.Lstat(e.Folder)
-		if e.Folder == "" || errors.Is(err, fs.ErrNotExist) { // it may have gone with the TMPDIR of its job
+		if e.Folder == "" || errors.Is(err, fs.ErrNotExist) { // it may have been removed with the TMPDIR of its CI job
 			continue
 		}
 		if err == nil {
@@ -196,7 +198,7 @@ func removeFolders(entries []Entry, journal string) error {
 	return errors.Join(errs...)
 }
 
-// openFaults lists how the faults that were still in force were to be undone.
+// openFaults lists how to undo the faults that were still in force.
 func openFaults(entries []Entry) []string {
 	open := make(map[string]string)
 	for _, e := range entries {
@@ -209,12 +211,12 @@ func openFaults(entries []Entry) []string {
 }
 
 const (
-	// sweepPause separates two looks at the engine, and sweepPasses is how many of
-	// them must find nothing: a request of the dead run may still be under way.
+	// sweepPause is the time between two looks at the engine. sweepPasses looks in a row must find nothing,
+	// because a request of the dead run may still be in progress.
 	sweepPause  = 300 * time.Millisecond
 	sweepPasses = 2
-	// sweepFailures is how many looks may fail. A container that is still being made is
-	// not listed yet, but keeps its network from being removed.
+	// sweepFailures is how many looks may fail. A container that is still being created is not listed yet, but
+	// keeps its network from being removed.
 	sweepFailures = 20
 )
 
@@ -240,7 +242,7 @@ func removeObjects(ctx context.Context, docker *engine.Engine, run string) (tota
 	return total, nil
 }
 
-// reconnect waits for an engine that does not answer at the moment.
+// reconnect waits until the engine answers.
 func reconnect(ctx context.Context) (*engine.Engine, error) {
 	for {
 		docker, err := engine.Connect(ctx)
@@ -258,9 +260,8 @@ func reconnect(ctx context.Context) (*engine.Engine, error) {
 // reapTimeout bounds the work of a reaper.
 const reapTimeout = time.Minute
 
-// Reap waits for the end of its input, which comes when the run's process ends,
-// however that ended, and removes what is left of the run unless it was
-// dismissed.
+// Reap waits for the end of its input, which comes when the run's process ends, for whatever reason. Unless the
+// run has dismissed the reaper, Reap then removes what is left of the run.
 func Reap(ctx context.Context, run string, onDocker bool, input io.Reader) error {
 	said, err := io.ReadAll(input)
 	if err != nil || string(said) == reaperDismissed {

@@ -21,11 +21,11 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// TestSweepAll: a run of which something cannot be removed ends neither the sweep nor
-// its patience, and is swept when that can be removed.
+// TestSweepAll: a run with an object that cannot be removed does not end the sweep, and the sweep of that run
+// gives up after a time. Once the object can be removed, the run is swept.
 func TestSweepAll(t *testing.T) {
 	docker := clustertest.Engine(t)
-	binary := clustertest.Binary(t) // first: the compiler's cache is in the same folder
+	binary := clustertest.Binary(t) // before XDG_CACHE_HOME changes: it also moves the compiler's cache
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	self, err := images.Maker{Engine: docker, Progress: t.Logf}.EnsureSelf(t.Context(), binary)
 	if err != nil {
@@ -64,8 +64,8 @@ func TestSweepAll(t *testing.T) {
 	}
 }
 
-// TestCleanWithoutEngine: what a dead run may have left on the engine is neither removed nor
-// said to be while nobody looks there; what left nothing there is.
+// TestCleanWithoutEngine: while the engine is not asked, a run that may have objects there is neither swept nor
+// reported as swept. A run without objects there is.
 func TestCleanWithoutEngine(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dead, err := Self()
@@ -92,8 +92,8 @@ func TestCleanWithoutEngine(t *testing.T) {
 	}
 }
 
-// TestCleanAfterBoot: a process that has the number of one from before the machine was
-// booted is somebody else's; and a journal that cannot be read keeps no other from being swept.
+// TestCleanAfterBoot: after a reboot, a process with a recorded number belongs to somebody else and survives. A
+// journal that cannot be read does not keep others from being swept.
 func TestCleanAfterBoot(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dead, err := Self()
@@ -135,8 +135,8 @@ func TestCleanAfterBoot(t *testing.T) {
 	}
 }
 
-// journalOfDead opens the journal, in a cache folder of its own, of a lockcheck that is dead: its number
-// is that of this process by now.
+// journalOfDead opens, in a cache folder of its own, the journal of a lockcheck process that is dead and whose
+// number this process has by now.
 func journalOfDead(t *testing.T) *Journal {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -152,8 +152,8 @@ func journalOfDead(t *testing.T) *Journal {
 	return j
 }
 
-// TestCleanForged: what a journal names and lockcheck does not make is neither removed nor
-// passed over in silence; the folder that lockcheck has made is removed all the same.
+// TestCleanForged: if a journal names paths that lockcheck cannot have made, they are reported and not removed.
+// The folder that lockcheck has made is removed all the same.
 func TestCleanForged(t *testing.T) {
 	j := journalOfDead(t)
 	precious := t.TempDir()
@@ -175,7 +175,7 @@ func TestCleanForged(t *testing.T) {
 	}
 }
 
-// TestCleanElsewhere: a run whose TMPDIR was another one, and is gone, is swept.
+// TestCleanElsewhere: a run is swept even if its TMPDIR was another one and is gone.
 func TestCleanElsewhere(t *testing.T) {
 	j := journalOfDead(t)
 	if err := errors.Join(j.Folder(filepath.Join(t.TempDir(), "gone", "lockcheck-1")), j.Close()); err != nil {
@@ -186,8 +186,8 @@ func TestCleanElsewhere(t *testing.T) {
 	}
 }
 
-// TestSweepForged: an identity that leads out of the folder of the journals is refused, whoever
-// asks, before a file of that name is read or removed.
+// TestSweepForged: an ID that leads out of the journal folder is refused by every caller, before a file of that
+// name is read or removed.
 func TestSweepForged(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	journals, err := journalFolder()
@@ -209,8 +209,7 @@ func TestSweepForged(t *testing.T) {
 	}
 }
 
-// TestRunsForged: a label that no run has made, such as one of an image, makes no run of what
-// carries it.
+// TestRunsForged: an object whose label no run can have made, such as a label of an image, belongs to no run.
 func TestRunsForged(t *testing.T) {
 	docker := clustertest.Engine(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -228,7 +227,7 @@ func TestRunsForged(t *testing.T) {
 	}
 }
 
-// TestID: what NewID makes is an identity, and nothing that leads elsewhere is.
+// TestID: an ID made by NewID is accepted, and one that leads to another folder is refused.
 func TestID(t *testing.T) {
 	for id, is := range map[string]bool{
 		newID(t): true, "": false, "../x": false, newID(t) + "/../x": false, newID(t) + "\n": false, "20060102t150405": false,
@@ -239,7 +238,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-// labelsOf are those of what a run of this process makes.
+// labelsOf returns the labels of objects made by a run of this process.
 func labelsOf(t *testing.T, run string) map[string]string {
 	t.Helper()
 	me, err := Self()
@@ -258,8 +257,8 @@ func newID(t *testing.T) string {
 	return id
 }
 
-// TestCleanOrphans: what the dead leader of a process group has left is ended if the run
-// has started it; a group of somebody else that has the number of one of the run is left alone.
+// TestCleanOrphans: orphans of a process group that the run has started are killed. A group of another program
+// that has a recorded number survives.
 func TestCleanOrphans(t *testing.T) {
 	j := journalOfDead(t)
 	_, ours := orphan(t, j.Start)
@@ -282,8 +281,7 @@ func TestCleanOrphans(t *testing.T) {
 	}
 }
 
-// orphan starts a process, and returns its number and that of its group, the leader of which
-// has ended.
+// orphan starts a process whose group leader has ended, and returns its number and its group's.
 func orphan(t *testing.T, start func(*exec.Cmd) error) (group, pid int) {
 	t.Helper()
 	leader := exec.Command("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
@@ -305,8 +303,7 @@ func orphan(t *testing.T, start func(*exec.Cmd) error) (group, pid int) {
 	return leader.Process.Pid, pid
 }
 
-// runs says whether a process has not ended; one that has, and waits to be collected, has no
-// environment any more.
+// runs reports whether a process has not ended. A zombie has no environment any more.
 func runs(pid int) bool {
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && len(environment) > 0

@@ -7,18 +7,17 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// mark is in the environment of what a run starts on this machine, and of what that starts
-// in turn: so it can be told from processes that are not ours.
+// mark is in the environment of each process that a run starts on this machine, and of its descendants. It
+// distinguishes them from other processes.
 func mark(run string) processes.Mark { return processes.Mark(processes.RunVariable + "=" + run) }
 
-// Running lists the processes that a run has started on this machine, and what those have
-// started in turn, and that still run.
+// Running lists the processes on this machine that a run or its descendants have started and that still run.
 func Running(run string) ([]int, error) { return mark(run).Running() }
 
-// goneLimit is how long processes that were killed may take to end.
+// goneLimit is how long killed processes may take to end.
 const goneLimit = 10 * time.Second
 
-// End kills the processes of a run that still run, and waits until there are none.
+// End kills the processes of a run and waits until there are none. It fails after goneLimit.
 func End(run string) error {
 	for deadline := time.Now().Add(goneLimit); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := mark(run).Kill(); err != nil {

@@ -11,14 +11,14 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// Owner identifies a process on a machine beyond the reuse of its number.
+// Owner identifies a process on a machine, even after its number is used again.
 type Owner struct {
 	host  string
 	boot  string
 	pid   int
 	start string // in clock ticks since boot
-	// space is the namespace in which the process has this number, of which two
-	// containers on one machine have one each.
+	// space is the PID namespace in which the process has this number. Two containers on one machine have
+	// different ones.
 	space string
 }
 
@@ -59,9 +59,9 @@ func parseOwner(text string) (Owner, error) {
 	return Owner{host: parts[0], boot: parts[1], pid: pid, start: parts[3], space: parts[4]}, nil
 }
 
-// dead reports whether the owner certainly runs no more. Of a process on another
-// machine that shares the Docker engine nothing is known, nor of one in another
-// container of this machine, unless the machine was booted since.
+// dead reports whether the owner has certainly ended. It is unknown for a process on another machine that
+// shares the Docker engine. It is also unknown for a process in another container on this machine, unless the
+// machine was rebooted since.
 func (o Owner) dead(me Owner) bool {
 	switch {
 	case o.host != me.host:
@@ -72,8 +72,8 @@ func (o Owner) dead(me Owner) bool {
 	return o.space == me.space && ended(o.pid, o.start)
 }
 
-// ended reports whether the process with this number and start time certainly
-// exists no more: that it cannot be looked at says nothing.
+// ended reports whether the process with this number and start time has certainly ended. If it cannot be
+// examined, nothing is known, and the result is false.
 func ended(pid int, start string) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -82,7 +82,7 @@ func ended(pid int, start string) bool {
 	return err == nil && now != start
 }
 
-// Runs reports whether the process of the entry exists.
+// Runs reports whether the process of the entry still exists.
 func (e Entry) Runs() bool {
 	now, err := startTime(e.PID)
 	return err == nil && now == e.Start

@@ -21,7 +21,7 @@ func TestOwnerText(t *testing.T) {
 	}
 }
 
-// TestOwnerDead: only who certainly runs no more is dead; what he left is removed.
+// TestOwnerDead: only an owner that has certainly ended is dead; what it left behind is removed.
 func TestOwnerDead(t *testing.T) {
 	me, err := Self()
 	if err != nil {
@@ -55,8 +55,8 @@ func TestOwnerDead(t *testing.T) {
 	}
 }
 
-// TestOwnerStartTime reads the field of this process, and of one whose name looks
-// like the end of the field before.
+// TestOwnerStartTime reads the start time of this process, and of one whose name looks like the fields before
+// the start time.
 func TestOwnerStartTime(t *testing.T) {
 	start, err := startTime(os.Getpid())
 	if err != nil || !(Entry{PID: os.Getpid(), Start: start}).Runs() || (Entry{PID: os.Getpid(), Start: start + "0"}).Runs() {
@@ -72,7 +72,7 @@ func TestOwnerStartTime(t *testing.T) {
 	}
 	defer func() {
 		_ = command.Process.Kill()
-		_ = command.Wait() // "signal: killed" is what was asked for
+		_ = command.Wait() // the error "signal: killed" is expected
 	}()
 	later, err := startTime(command.Process.Pid)
 	if err != nil || len(later) < len(start) || len(later) == len(start) && later < start {

@@ -17,8 +17,8 @@ type Reaper struct {
 // reaperDismissed tells a reaper that there is nothing left to do.
 const reaperDismissed = "dismissed"
 
-// StartReaper starts it in a session of its own: what kills the run, be it
-// Ctrl-C or a signal to the process group, must not reach it.
+// StartReaper starts a reaper in a session of its own. Ctrl-C or a signal to the process group kills the run
+// but must not reach the reaper.
 func StartReaper(binary, run string, onDocker bool) (*Reaper, error) {
 	args := []string{"reap", "--run", run}
 	if onDocker {
@@ -40,7 +40,7 @@ func (r *Reaper) Dismiss() error {
 	return errors.Join(err, r.Abandon())
 }
 
-// Abandon leaves the rest to the reaper and waits until it has done it.
+// Abandon leaves the cleanup to the reaper and waits until it has finished.
 func (r *Reaper) Abandon() error {
 	return errors.Join(r.input.Close(), r.command.Wait())
 }

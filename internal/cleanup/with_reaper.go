@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// Registry is told what must not outlive this process, however that ends.
+// Registry records what must not outlive this process, however the process ends.
 type Registry interface {
-	// Start starts a command as the leader of a process group.
+	// Start starts a command as the leader of a process group and records it.
 	Start(command *exec.Cmd) error
-	// Folder notes a temporary folder.
+	// Folder records a temporary folder.
 	Folder(path string) error
 }
 
 var _ Registry = (*Journal)(nil)
 
-// WithReaper does work outside of a run that starts processes and makes temporary
-// folders. Should this process be killed, a reaper, started from the binary of
-// lockcheck, removes those that were registered.
+// WithReaper calls do, which starts processes and makes temporary folders outside a run. If this process is
+// killed, a reaper removes those that do has registered. The reaper is started from lockcheck's binary.
 func WithReaper(binary string, do func(Registry) error) (err error) {
 	me, err := Self()
 	if err != nil {
@@ -28,7 +27,8 @@ func WithReaper(binary string, do func(Registry) error) (err error) {
 	if err != nil {
 		return err
 	}
-	// The reaper first: were this process killed in between, its journal would stay.
+	// The reaper starts first. If this process were killed between the two calls, a journal without a reaper
+	// would stay.
 	reaper, err := StartReaper(binary, id, false)
 	if err != nil {
 		return err

@@ -10,10 +10,9 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestWithReaper: what is registered can be removed by whoever comes later, until
-// the work is done.
+// TestWithReaper: until the work is done, the journal has what was registered.
 func TestWithReaper(t *testing.T) {
-	binary := clustertest.Binary(t) // first: the compiler's cache is in the same folder
+	binary := clustertest.Binary(t) // before XDG_CACHE_HOME changes: it also moves the compiler's cache
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	failed := errors.New("failed")
 	err := WithReaper(binary, func(r Registry) error {

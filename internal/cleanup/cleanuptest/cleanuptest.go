@@ -1,5 +1,5 @@
-// Package cleanuptest labels what tests make on an engine as lockcheck labels what its runs make. What a killed test process
-// has left is then removed like that of a killed run.
+// Package cleanuptest labels what tests create on a Docker engine like what a run creates there. lockcheck then
+// removes what a killed test process has left behind.
 package cleanuptest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// Run is a new run of this process, and the labels of what it makes. The test removes that itself.
+// Run returns the ID of a new run of this process, and the labels for what the test creates. The test itself
+// removes what it has created.
 func Run(t testing.TB) (id string, labels map[string]string) {
 	t.Helper()
 	owner, err := cleanup.Self()

@@ -14,10 +14,11 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// toBeKilled is in the environment of the test process that is killed.
+// toBeKilled is set in the environment of the test process that is to be killed.
 const toBeKilled = "LOCKCHECK_TEST_TO_BE_KILLED"
 
-// TestKilledTest: what a test process made on the engine is removed once the process was killed, and not while it lives.
+// TestKilledTest: what a test process has created on the engine is removed after the process was killed, but
+// not while it runs.
 func TestKilledTest(t *testing.T) {
 	docker := clustertest.Engine(t)
 	id, labels := Run(t)
@@ -29,7 +30,7 @@ func TestKilledTest(t *testing.T) {
 		select {} // until it is killed
 	}
 	t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), id) })
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // no journals of others
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // hides the journals of other runs
 	killed := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	killed.Env = append(os.Environ(), toBeKilled+"=1")
 	output, err := killed.StdoutPipe()
@@ -52,13 +53,14 @@ func TestKilledTest(t *testing.T) {
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = killed.Wait() // killed
+	_ = killed.Wait() // the error says that it was killed
 	if left := cleaned(t, docker); !left[id] || left[other] {
 		t.Errorf("of this test process and of %s, which was killed, there is left: %v", other, left)
 	}
 }
 
-// cleaned removes what dead processes have left, and returns the runs of which something is there.
+// cleaned removes what dead processes have left behind, and returns the runs that still have objects on the
+// engine.
 func cleaned(t *testing.T, docker *engine.Engine) map[string]bool {
 	t.Helper()
 	if _, unavailable, err := cleanup.Clean(t.Context(), true); unavailable != nil || err != nil {
