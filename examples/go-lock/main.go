@@ -1,4 +1,4 @@
-// Command go-lock is leaselock as a client of lockcheck.
+// Command go-lock makes leaselock a client of lockcheck.
 package main
 
 import (

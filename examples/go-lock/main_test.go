@@ -19,8 +19,8 @@ func TestWithoutFaults(t *testing.T) {
 	locktest.Run(t, about, "--nemesis", "none", "--time-limit", "10s")
 }
 
-// TestFencing: a holder that is stopped beyond its lease does no damage, for the resource
-// refuses its old token.
+// TestFencing: a holder that is stopped beyond the end of its lease does no damage, because the resource
+// refuses its outdated token.
 func TestFencing(t *testing.T) {
 	locktest.Run(t, about, "--nemesis", "pause", "--guard", "fence", "--section", "200ms-300ms")
 }

@@ -1,5 +1,5 @@
-// Command leader writes a plan that others follow. An election in etcd is to make sure that one replica at a time
-// does so.
+// Command leader writes a plan that other programs follow. An election in etcd is meant to ensure that only one
+// replica at a time writes.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) // Compose starts it again
+		os.Exit(1) // Compose restarts the container
 	}
 }
 
@@ -58,7 +58,7 @@ func lead(ctx context.Context, db *pgx.Conn, session *concurrency.Session, term 
 			return errors.New("the session with etcd is over")
 		default:
 		}
-		time.Sleep(300 * time.Millisecond) // computes the plan
+		time.Sleep(300 * time.Millisecond) // stands for computing the plan
 		if err := write(ctx, db, fmt.Sprintf("plan %d of term %d", n, term), term); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func lead(ctx context.Context, db *pgx.Conn, session *concurrency.Session, term 
 	}
 }
 
-// write replaces the plan and notes whose it is.
+// write replaces the plan and records the term that wrote it.
 func write(ctx context.Context, db *pgx.Conn, body string, term int64) error {
 	condition := "true"
 	if os.Getenv("FORM") == "right" {

@@ -1,5 +1,5 @@
-// Package leaselock is a lock as a library of Go would be: a lease at lockcheck's embedded
-// service, over HTTP.
+// Package leaselock stands for a lock library for Go. Its lock is a lease at lockcheck's embedded service, over
+// HTTP.
 package leaselock
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrNotHeld: somebody else has the lock, or nobody.
+// ErrNotHeld: another client has the lock, or no client has it.
 var ErrNotHeld = errors.New("leaselock: not held")
 
 // Client takes locks at one service.
@@ -39,20 +39,20 @@ type request struct {
 	TTL time.Duration `json:"ttl_ns"`
 }
 
-// TryLock takes the lock for ttl. It returns ErrNotHeld if somebody else has it.
+// TryLock takes the lock for ttl. It returns ErrNotHeld if another client has it.
 func (c *Client) TryLock(ctx context.Context, key, owner string, ttl time.Duration) (*Lock, error) {
 	l := &Lock{owner: request{key, owner, ttl}}
 	return l, c.call(ctx, "acquire", l)
 }
 
-// Extend begins the lease anew.
+// Extend starts the lease again, for its full length.
 func (c *Client) Extend(ctx context.Context, l *Lock) error { return c.call(ctx, "renew", l) }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (c *Client) Unlock(ctx context.Context, l *Lock) error { return c.call(ctx, "release", l) }
 
 func (c *Client) call(ctx context.Context, method string, l *Lock) error {
-	until := time.Now().Add(l.owner.TTL) // before the service is asked: it counts from later
+	until := time.Now().Add(l.owner.TTL) // taken before the request: the service starts the lease later, so until is never too late
 	body, err := json.Marshal(l.owner)
 	if err != nil {
 		return err
