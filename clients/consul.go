@@ -13,19 +13,18 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// consulLeastDelay stands for no lock delay: the library leaves out one of zero, which to
-// Consul means 15 s, and asks for no less than this.
+// consulLeastDelay replaces a lock delay of zero. The library omits a zero, for which Consul uses 15 s, so 1 ms
+// is the shortest delay that it can request.
 const consulLeastDelay = time.Millisecond
 
-// consulLock is api.Lock of Consul's own client, as its godoc shows it: LockOpts with a
-// session that the library makes, renews and destroys, an attempt bounded by LockTryOnce
-// and LockWaitTime, and Unlock. Each worker asks one server, as an application asks the
-// agent next to it.
+// consulLock is api.Lock of Consul's own client, used as its godoc shows: LockOpts with a session that the
+// library creates, renews and destroys, an attempt bounded by LockTryOnce and LockWaitTime, and Unlock. Each
+// worker uses one server, as an application uses its local agent.
 type consulLock struct {
 	config    Config
 	transport *http.Transport
-	servers   []*api.Client // for requests of our own
-	turn      atomic.Uint32 // chooses the server
+	servers   []*api.Client // for this package's own requests
+	turn      atomic.Uint32 // selects the server
 	attempts  handles[*consulAttempt]
 	open      context.Context // until Close
 	stop      context.CancelFunc
@@ -39,7 +38,7 @@ type consulAttempt struct {
 func openConsul(c Config) (Lock, error) {
 	lock, err := newConsulLock(c)
 	if err != nil {
-		return nil, err // not a Lock that is nil
+		return nil, err // returning lock would make an interface that is not nil
 	}
 	return lock, nil
 }
@@ -60,7 +59,7 @@ func newConsulLock(c Config) (*consulLock, error) {
 		}
 		lock.servers = append(lock.servers, client)
 	}
-	// Names of workers are numbered: their sums spread them over the servers.
+	// Worker names are numbered, so the sums of their letters spread the workers over the servers.
 	for _, letter := range []byte(c.Worker) {
 		lock.turn.Add(uint32(letter))
 	}
@@ -71,12 +70,12 @@ func newConsulClient(address string, transport http.RoundTripper) (*api.Client, 
 	return api.NewClient(&api.Config{Address: address, HttpClient: &http.Client{Transport: transport}})
 }
 
-// server returns the number of the server that is asked at present.
+// server returns the index of the server that is used at present.
 func (l *consulLock) server() int { return int(l.turn.Load()) % len(l.servers) }
 
 func (l *consulLock) withdraws() bool { return l.config.options.has(withdrawOption) }
 
-// lockDelay is what the library can ask for: for it 0 means the usual time.
+// lockDelay returns a delay that the library can request: for a zero it would get Consul's default.
 func (l *consulLock) lockDelay() time.Duration {
 	if l.config.LockDelay == nil {
 		return consulLeastDelay
@@ -95,7 +94,7 @@ func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	l.attempts.put(a.ID, t)
 	grant, err := t.acquire(ctx, a)
 	if err == nil && l.withdraws() && ctx.Err() != nil {
-		err = errConsulLost // nobody renews its session
+		err = errConsulLost // the session is not renewed any more
 	}
 	if err != nil && OutcomeOf(err) != Busy && l.withdraws() {
 		err = l.giveUp(ctx, a.Key, t, err)
@@ -106,8 +105,8 @@ func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, err
 }
 
-// prepare makes the library's lock for an attempt. Each has a client of its own, so that
-// its requests are told from those of others; they share the connections.
+// prepare creates the library's lock for an attempt. Each attempt has a client of its own, so its requests can
+// be distinguished from those of others. All clients share the connections.
 func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, error) {
 	wire := newConsulWire(l.open, l.transport, "acquire")
 	client, err := newConsulClient(l.config.Nodes[l.server()], wire)
@@ -126,12 +125,12 @@ func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, er
 	return &consulAttempt{lock, wire}, err
 }
 
-// errConsulLost: the lock was lost before the library had read its index.
+// errConsulLost: the lock was lost before the library had read its lock index.
 var errConsulLost = errors.New("granted, but lost before its index was read")
 
-// acquire waits in the library, and then for the first read of the watch that it keeps on
-// the key, which has the token of what it was granted. A grant that comes late is a grant:
-// nothing but the end of that watch ends this.
+// acquire waits in the library, and then for the first read of the library's watch on the key. That read has
+// the token of the grant. A late grant is still a grant, so only the end of the watch ends the wait, not the
+// context.
 func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
 	lost, err := t.lock.Lock(ctx.Done())
 	switch {
@@ -144,7 +143,7 @@ func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
 	}
 	select {
 	case <-lost:
-	case <-t.wire.first:
+	case <-t.wire.tokenRead:
 	}
 	if token := t.wire.token.Load(); token != 0 {
 		return Grant{Key: a.Key, ID: a.ID, Token: token, Lost: lost}, nil
@@ -174,12 +173,12 @@ func (l *consulLock) Release(ctx context.Context, g Grant) error {
 	case held:
 		return nil
 	case errors.Is(err, api.ErrLockNotHeld) && unlock == nil && end == nil:
-		return ErrNotHeld // it was never granted
+		return ErrNotHeld // the lock was never granted
 	}
 	return errors.Join(err, unlock, end)
 }
 
-// giveUp takes back an attempt that failed and says what became of it.
+// giveUp withdraws a failed attempt and returns an error that states its outcome.
 func (l *consulLock) giveUp(ctx context.Context, key string, t *consulAttempt, cause error) error {
 	stopped := ctx.Err() != nil
 	_, _, err := l.withdraw(ctx, key, t)
@@ -192,13 +191,12 @@ func (l *consulLock) giveUp(ctx context.Context, key string, t *consulAttempt, c
 	return &NoEffectError{Err: cause}
 }
 
-// errConsulNoSession: the servers did not say that they made one.
+// errConsulNoSession: the servers have not confirmed a session.
 var errConsulNoSession = errors.New("there is no session")
 
-// withdraw ends all that an attempt has under way, and its session: without it a request
-// that is still on its way will be refused. The lock is released first: the end of a
-// session that still holds it begins a lock delay. After a failure the next server is
-// asked.
+// withdraw cancels all requests of an attempt and destroys its session, so that a request still in flight will
+// be refused. The lock is released first, because destroying a session that still holds it starts a lock delay.
+// After a failure the worker uses the next server.
 func (l *consulLock) withdraw(ctx context.Context, key string, t *consulAttempt) (held bool, unlock, end error) {
 	t.wire.end()
 	defer func() {
@@ -218,7 +216,7 @@ func (l *consulLock) withdraw(ctx context.Context, key string, t *consulAttempt)
 	return held, unlock, end
 }
 
-// Holds implements Asker. A server that does not answer is not asked the next time.
+// Holds implements Asker. After a failure the worker uses the next server.
 func (l *consulLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	options := &api.QueryOptions{RequireConsistent: true}
 	pair, _, err := l.servers[l.server()].KV().Get(g.Key, options.WithContext(ctx))
@@ -229,7 +227,7 @@ func (l *consulLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	return pair != nil && pair.Session != "" && pair.LockIndex == g.Token, nil
 }
 
-// Close ends what is still alive in the background; the sessions run out.
+// Close ends background requests. The sessions expire by themselves.
 func (l *consulLock) Close() error {
 	l.stop()
 	l.transport.CloseIdleConnections()

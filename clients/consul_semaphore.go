@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// consulSemaphore is api.Semaphore of Consul's own client, as its godoc shows it:
-// SemaphoreOpts with a session that the library makes, renews and destroys, an attempt
-// bounded by SemaphoreTryOnce and SemaphoreWaitTime, Release, and Acquire's channel watched.
-// Each worker asks one server, as an application asks the agent next to it.
+// consulSemaphore is api.Semaphore of Consul's own client, used as its godoc shows: SemaphoreOpts with a
+// session that the library creates, renews and destroys, an attempt bounded by SemaphoreTryOnce and
+// SemaphoreWaitTime, Release, and a watch on Acquire's channel. Each worker uses one server, as an application
+// uses its local agent.
 type consulSemaphore struct {
 	servers  *consulLock
 	permits  int
@@ -21,7 +21,7 @@ type consulSemaphore struct {
 }
 
 type consulPermit struct {
-	mu        sync.Mutex // of the calls of the library, which keeps them apart, too
+	mu        sync.Mutex // serializes calls of the library, which also locks by itself
 	semaphore *api.Semaphore
 	wire      *consulWire
 }
@@ -41,7 +41,7 @@ func (s *consulSemaphore) Acquire(ctx context.Context, a Attempt) (Grant, error)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.attempts.put(a.ID, p) // who gives the call up before it returns takes it back, too
+	s.attempts.put(a.ID, p) // before the call, so that a caller who abandons it can still release the attempt
 	lost, err := p.semaphore.Acquire(ctx.Done())
 	switch {
 	case err == nil && lost == nil:
@@ -50,15 +50,15 @@ func (s *consulSemaphore) Acquire(ctx context.Context, a Attempt) (Grant, error)
 		err = &NoEffectError{Err: err}
 	case err == nil:
 		return Grant{Key: a.Key, ID: a.ID, Lost: lost}, nil
-	default: // one of unknown outcome is released, too
+	default: // unknown outcome: the handle stays, so that the attempt can be released
 		return Grant{}, err
 	}
 	s.attempts.take(a.ID)
 	return Grant{}, err
 }
 
-// prepare makes the library's semaphore for an attempt, with a client of its own: so its
-// requests are told from those of others. They share the connections.
+// prepare creates the library's semaphore for an attempt. The attempt has a client of its own, so its requests
+// can be distinguished from those of others. All clients share the connections.
 func (s *consulSemaphore) prepare(ctx context.Context, a Attempt) (*consulPermit, error) {
 	wire := newConsulWire(s.servers.open, s.servers.transport, "cas")
 	client, err := newConsulClient(s.servers.config.Nodes[s.servers.server()], wire)
@@ -66,7 +66,7 @@ func (s *consulSemaphore) prepare(ctx context.Context, a Attempt) (*consulPermit
 		return nil, err
 	}
 	options := &api.SemaphoreOptions{
-		// The slash keeps the keys of k10 out of what is read of k1.
+		// The slash separates k1 from k10, because the library reads all keys with the prefix.
 		Prefix: a.Key + "/", Limit: s.permits, Value: []byte(a.ID), SessionName: a.ID, SessionTTL: a.TTL.String(),
 	}
 	if deadline, limited := ctx.Deadline(); limited {
@@ -77,8 +77,8 @@ func (s *consulSemaphore) prepare(ctx context.Context, a Attempt) (*consulPermit
 	return &consulPermit{semaphore: semaphore, wire: wire}, err
 }
 
-// Release says whether the permit was still held, which the library drops: it looks for its
-// session in the list of holders, and changes that only if it is there.
+// Release returns ErrNotHeld if the permit was no longer held. The library discards that: it writes the list of
+// holders only if its session is in it.
 func (s *consulSemaphore) Release(_ context.Context, g Grant) error {
 	p, known := s.attempts.take(g.ID)
 	if !known {

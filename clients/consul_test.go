@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// consulForms are all forms in which Consul's lock is used.
+// consulForms are the ways in which Consul's lock is used.
 var consulForms = []string{"consul", "consul+withdraw"}
 
-// TestConsulRefused: where nobody listens, nothing was left behind.
+// TestConsulRefused: if no server listens, the attempt leaves nothing behind.
 func TestConsulRefused(t *testing.T) {
 	for _, name := range consulForms {
 		lock := mustOpen(t, name, refuse(t, "tcp", "127.0.0.1:0"))
@@ -24,22 +24,21 @@ func TestConsulRefused(t *testing.T) {
 		if _, err := lock.Acquire(ctx, attempt); OutcomeOf(err) != NoEffect {
 			t.Errorf("%s: acquire: %v", name, err)
 		}
-		// There is no session that could be taken back.
+		// There is no session that could be destroyed.
 		if err := lock.Release(ctx, Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != Unknown {
 			t.Errorf("%s: release: %v", name, err)
 		}
 	}
 }
 
-// consulServer is a Consul whose lock is free, and that can be stopped once the
-// lock was granted: then it answers no reader any more.
+// consulServer is a Consul whose lock is free. With stops it no longer answers reads once the lock was granted.
 type consulServer struct {
 	*httptest.Server
 	stops   bool
 	granted atomic.Bool
-	lost    atomic.Bool   // a release finds that
-	stopped atomic.Bool   // altogether
-	readers chan struct{} // one for each that waits in vain
+	lost    atomic.Bool   // a release finds the lock lost
+	stopped atomic.Bool   // no request is answered
+	readers chan struct{} // receives a value for each read that is never answered
 }
 
 func newConsulServer(t *testing.T, stops bool) *consulServer {
@@ -49,7 +48,7 @@ func newConsulServer(t *testing.T, stops bool) *consulServer {
 	return s
 }
 
-// gone ends connections after the listener: the watch on the key connects again at once.
+// gone closes the listener before the connections, because the watch on the key reconnects at once.
 func (s *consulServer) gone() {
 	s.Listener.Close()
 	s.CloseClientConnections()
@@ -81,15 +80,15 @@ func (s *consulServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer)
 }
 
-// TestConsulToken: the token is what the library's own watch reads first. Before that the
-// attempt waits as long as the watch does; withdrawn it ends with its context, and it is
-// certain that it had no effect.
+// TestConsulToken: the token is the first one that the library's own watch reads. Without an answer to that
+// read, the attempt waits for as long as the watch does. With the option withdraw it ends with its context, and
+// then certainly had no effect.
 func TestConsulToken(t *testing.T) {
 	for _, c := range []struct {
 		lock   string
 		stops  bool
 		want   Outcome
-		undone Outcome // what the release of it is
+		undone Outcome // outcome of the attempt's release
 	}{
 		{"consul", false, Done, Done},
 		{"consul", true, Unknown, Unknown},
@@ -129,8 +128,8 @@ func TestConsulToken(t *testing.T) {
 	}
 }
 
-// TestConsulRelease: the library drops the answer whether the lock was still held; what
-// was not answered is unknown.
+// TestConsulRelease: although the library discards the answer, Release knows whether the lock was still held. A
+// release without an answer has an unknown outcome.
 func TestConsulRelease(t *testing.T) {
 	for _, name := range consulForms {
 		for what, want := range map[string]Outcome{"held": Done, "lost": NotHeld, "unanswered": Unknown} {
@@ -155,8 +154,8 @@ func TestConsulRelease(t *testing.T) {
 	}
 }
 
-// TestConsulNextServer: who withdraws asks the next server after one that did not answer,
-// others stay with the one that they have.
+// TestConsulNextServer: with the option withdraw, the worker uses the next server after one that did not
+// answer. Without the option it stays with its server.
 func TestConsulNextServer(t *testing.T) {
 	for name, next := range map[string]bool{"consul": false, "consul+withdraw": true} {
 		stopped, healthy := newConsulServer(t, true), newConsulServer(t, false)
@@ -167,7 +166,7 @@ func TestConsulNextServer(t *testing.T) {
 			<-stopped.readers
 			stopped.stopped.Store(true)
 			cancel()
-			if !next { // which waits
+			if !next { // without the option the attempt waits until the connection ends
 				stopped.gone()
 			}
 		}()
@@ -180,8 +179,8 @@ func TestConsulNextServer(t *testing.T) {
 	}
 }
 
-// TestConsulSemaphoreHandle: an attempt can be taken back while it is still under way, until it
-// is known to have left nothing behind.
+// TestConsulSemaphoreHandle: an attempt can be released while it is in progress, until it is known to have left
+// nothing behind.
 func TestConsulSemaphoreHandle(t *testing.T) {
 	server := newConsulServer(t, true)
 	lock := mustOpen(t, "consul-semaphore", server.Listener.Addr().String()).(*consulSemaphore)
@@ -190,7 +189,7 @@ func TestConsulSemaphoreHandle(t *testing.T) {
 		_, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
 		done <- err
 	}()
-	<-server.readers // of who holds it
+	<-server.readers // the read of the list of holders
 	if _, known := lock.attempts.get("w1-1"); !known {
 		t.Error("an attempt under way cannot be taken back")
 	}

@@ -12,23 +12,23 @@ import (
 	"sync/atomic"
 )
 
-// consulWire reads along what the servers answer to the library about one attempt, and
-// the library tells nobody: which session it made, the index at which that got the lock,
-// and whether it still had it when it was released. It makes no request of its own.
+// consulWire reads the servers' answers to the library for one attempt, and keeps what the library does not
+// return. That is the session, the lock index at which the session got the lock, and whether it still held the
+// lock at the release. It sends no requests of its own.
 type consulWire struct {
 	transport http.RoundTripper
 	ctx       context.Context
-	end       context.CancelFunc // of all requests
-	session   atomic.Value       // its name
-	grants    string             // the parameter of the request that the lock is granted by
-	asked     atomic.Bool        // for the lock
-	held      atomic.Bool        // when it was released
-	token     atomic.Uint64      // the first that is read; 0 before
-	first     chan struct{}      // closed then
+	end       context.CancelFunc // cancels all requests
+	session   atomic.Value       // its ID; "" before the session is created
+	grants    string             // the query parameter of the request that acquires the lock
+	asked     atomic.Bool        // the acquiring request was sent
+	held      atomic.Bool        // the lock was held until its release
+	token     atomic.Uint64      // the first lock index that was read; 0 before
+	tokenRead chan struct{}      // closed when token is set
 }
 
 func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string) *consulWire {
-	w := &consulWire{transport: transport, grants: grants, first: make(chan struct{})}
+	w := &consulWire{transport: transport, grants: grants, tokenRead: make(chan struct{})}
 	w.session.Store("")
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
@@ -48,9 +48,9 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return read(answer, w, func(w *consulWire, made struct{ ID string }) { w.session.Store(made.ID) })
 	case query.Has("release"), query.Has("cas"):
 		return read(answer, &w.held, (*atomic.Bool).Store)
-	// Of all that the library reads only its watch on a lock that it has is consistent.
+	// Of all the library's reads, only its watch on a held lock is consistent.
 	case query.Has("consistent"):
-		return read(answer, w, (*consulWire).observe)
+		return read(answer, w, (*consulWire).noteToken)
 	// The library's last request for an attempt.
 	case strings.HasPrefix(r.URL.Path, "/v1/session/destroy/"):
 		return read(answer, w, func(w *consulWire, _ bool) { w.end() })
@@ -63,16 +63,16 @@ type consulPair struct {
 	LockIndex uint64
 }
 
-func (w *consulWire) observe(pairs []consulPair) {
+func (w *consulWire) noteToken(pairs []consulPair) {
 	if len(pairs) != 1 || pairs[0].Session != w.session.Load() {
 		return
 	}
 	if w.token.CompareAndSwap(0, pairs[0].LockIndex) {
-		close(w.first)
+		close(w.tokenRead)
 	}
 }
 
-// read takes note of the body of an answer, and leaves it to the reader after it.
+// read passes the decoded body of an answer to note, and leaves the body readable for the library.
 func read[To, T any](answer *http.Response, to To, note func(To, T)) (*http.Response, error) {
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()

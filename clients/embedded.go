@@ -4,7 +4,7 @@ package clients
 
 import "context"
 
-// EmbeddedOnly: the program has no client libraries, and so none of the locks on servers.
+// EmbeddedOnly: the program has no client libraries, and so no locks that need servers.
 const EmbeddedOnly = true
 
 func notLinked() (Lock, error) { return nil, ErrEmbeddedOnly }

@@ -19,16 +19,16 @@ import (
 	"lockcheck/history"
 )
 
-// etcdLock is Session and Mutex, or Election, of the client library as its documentation shows
-// them: one session, and a recipe for each attempt. Nobody looks at the session while it is in
-// use; one that is over is replaced before the next attempt.
+// etcdLock is Session and Mutex, or Election, of the client library, used as its documentation shows: one
+// session, and a new recipe for each attempt. The lock does not watch the session while it is in use. An
+// expired session is replaced before the next attempt.
 type etcdLock struct {
 	client *clientv3.Client
 	config Config
 	recipe func(session *concurrency.Session, key string) etcdRecipe
-	// alone: each attempt has a session of its own.
-	alone    bool
-	attempts handles[etcdAttempt]
+	// ownSession: each attempt has a session of its own.
+	ownSession bool
+	attempts   handles[etcdAttempt]
 
 	mu      sync.Mutex
 	session *concurrency.Session // nil before the first attempt
@@ -40,26 +40,26 @@ type etcdAttempt struct {
 	granted bool
 }
 
-// etcdRecipe is what the library makes of a session for one attempt.
+// etcdRecipe is the library's mutex or election for one attempt.
 type etcdRecipe interface {
 	Lock(ctx context.Context) error
 	Unlock(ctx context.Context) error
-	// token is the create revision of the key after Lock has succeeded: the only number that
-	// no two grants share.
+	// token returns the create revision of the key after a successful Lock. It is the only number that no two
+	// grants share.
 	token() uint64
-	// withdrawn says of a Lock that has failed that it has deleted its key again.
+	// withdrawn reports whether a Lock that failed has deleted its key again.
 	withdrawn() bool
 }
 
 type etcdMutex struct{ *concurrency.Mutex }
 
-// token: the library shows it in the comparison that guards a transaction.
+// token: the library exposes the revision only in the comparison that guards a transaction.
 func (m etcdMutex) token() uint64 {
 	owner := m.IsOwner()
 	return uint64((*etcdserverpb.Compare)(&owner).GetCreateRevision())
 }
 
-// withdrawn: Mutex sets its key to a zero byte when it has deleted the real one.
+// withdrawn: Mutex sets its key to a zero byte after it has deleted the real key.
 func (m etcdMutex) withdrawn() bool { return m.Key() == "\x00" }
 
 func openEtcd(c Config) (Lock, error) {
@@ -74,17 +74,16 @@ func openEtcdRecipe(c Config, recipe func(*concurrency.Session, string) etcdReci
 		return nil, err
 	}
 	client.KV = etcdKV{client.KV}
-	return &etcdLock{client: client, config: c, recipe: recipe, alone: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
+	return &etcdLock{client: client, config: c, recipe: recipe, ownSession: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
 }
 
-// newEtcdClient makes a client with the settings that the README of the library shows.
+// newEtcdClient creates a client with the settings that the library's README shows.
 func newEtcdClient(c Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: c.Nodes, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 }
 
-// Acquire implements Lock. An attempt that fails is taken back by the library itself, which
-// waits for that without a limit; where it cannot be, the attempt stays in the queue for
-// as long as its session lives.
+// Acquire implements Lock. The library itself withdraws an attempt that fails, and waits for that without a
+// limit. If the withdrawal fails, the attempt stays in the queue for as long as its session lives.
 func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	asked := history.Now()
 	session, ttl, err := l.open(ctx, a)
@@ -107,9 +106,9 @@ func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// open returns the session of an attempt, and the lease that it was granted.
+// open returns the session of an attempt, and the lease that was granted to it; 0 for a shared session.
 func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, time.Duration, error) {
-	if l.alone {
+	if l.ownSession {
 		return l.openAlone(ctx, a)
 	}
 	l.mu.Lock()
@@ -125,7 +124,7 @@ func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, t
 	return session, 0, nil
 }
 
-// openAlone makes a session for one attempt. It outlives the context of that.
+// openAlone creates a session for one attempt. The session outlives the attempt's context.
 func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Session, time.Duration, error) {
 	lease, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
 	if err != nil {
@@ -142,25 +141,25 @@ func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Sessi
 	return session, time.Duration(lease.TTL) * time.Second, nil
 }
 
-// wholeSeconds rounds a lease up.
+// wholeSeconds rounds a lease up to whole seconds.
 func wholeSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
-// lock waits for its turn. Alone, it leaves the library behind when its time is over: what
-// that does later is void once the lease is revoked.
+// lock waits for the attempt's turn. With a session of its own it abandons the library's call when ctx ends:
+// revoking the lease voids whatever the call does later.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
-	// The end of a session that is not kept alive says nothing: the library ended it at once.
+	// With NoKeepAlive the library has closed Done at once, so it means nothing.
 	if l.config.options.has(stopWaiting) && !l.config.NoKeepAlive {
 		var stop context.CancelFunc
 		ctx, stop = untilClosed(ctx, a.session.Done())
 		defer stop()
 	}
-	if !l.alone {
+	if !l.ownSession {
 		return a.recipe.Lock(ctx)
 	}
 	return doUntil(ctx, func() error { return a.recipe.Lock(ctx) })
 }
 
-// untilClosed returns a context that ends with another one, or when a channel is closed.
+// untilClosed returns a context that ends with ctx or when done is closed.
 func untilClosed(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -173,11 +172,11 @@ func untilClosed(ctx context.Context, done <-chan struct{}) (context.Context, co
 	return ctx, cancel
 }
 
-// failed says what is known of an attempt after an error.
+// failed returns an error that states the outcome of a failed attempt.
 func (l *etcdLock) failed(ctx context.Context, a Attempt, attempt etcdAttempt, cause error) error {
 	over := ctx.Err() != nil
 	switch {
-	case l.alone:
+	case l.ownSession:
 		attempt.session.Orphan()
 		fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 		defer cancel()
@@ -195,8 +194,8 @@ func (l *etcdLock) failed(ctx context.Context, a Attempt, attempt etcdAttempt, c
 	return &NoEffectError{Err: cause}
 }
 
-// revokeEtcd ends a lease and removes the key under it. Without an error neither is there
-// any more; lived says that they were until then.
+// revokeEtcd revokes a lease and so removes the key under it. If there is no error, both are gone; lived
+// reports whether they still existed before.
 func revokeEtcd(ctx context.Context, client *clientv3.Client, lease clientv3.LeaseID) (lived bool, err error) {
 	_, err = client.Revoke(ctx, lease)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -205,12 +204,12 @@ func revokeEtcd(ctx context.Context, client *clientv3.Client, lease clientv3.Lea
 	return err == nil, err
 }
 
-// Release implements Lock. Of an attempt that was not granted the library keeps nothing
-// that could be released.
+// Release implements Lock. Of an attempt that was not granted, the library keeps nothing that could be
+// released.
 func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 	attempt, known := l.attempts.take(g.ID)
 	switch {
-	case !known && l.alone:
+	case !known && l.ownSession:
 		return ErrNotHeld
 	case !known:
 		return errNoHandle
@@ -219,8 +218,8 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 			return err
 		}
 		return ErrNotHeld
-	case l.alone:
-		defer func() { go func() { _ = attempt.session.Close() }() }() // nobody waits for what is left of it
+	case l.ownSession:
+		defer func() { go func() { _ = attempt.session.Close() }() }() // in the background: nothing depends on the rest of the session
 	}
 	var deleted int64
 	err := attempt.recipe.Unlock(context.WithValue(ctx, deletedKeys{}, &deleted))
@@ -233,7 +232,7 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// unlockAgain calls Unlock until it succeeds, or the client is closed.
+// unlockAgain calls Unlock until it succeeds or the client is closed.
 func (l *etcdLock) unlockAgain(recipe etcdRecipe) {
 	for {
 		select {
@@ -250,15 +249,14 @@ func (l *etcdLock) unlockAgain(recipe etcdRecipe) {
 	}
 }
 
-// unlockPause is that between two calls of Unlock.
+// unlockPause is the time between two calls of Unlock.
 const unlockPause = 100 * time.Millisecond
 
-// deletedKeys is the key of a context in which a caller wants to know how many keys its
-// request has deleted.
+// deletedKeys is the context key of a counter for the keys that a request deletes.
 type deletedKeys struct{}
 
-// etcdKV reads from the answers what the library keeps to itself: whether there was anything
-// to delete. It sends nothing of its own.
+// etcdKV reads from the answers how many keys were deleted, which the library does not return. It sends no
+// requests of its own.
 type etcdKV struct{ clientv3.KV }
 
 func (kv etcdKV) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
@@ -274,8 +272,8 @@ func (l *etcdLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	return etcdHolds(ctx, l.client, g)
 }
 
-// etcdHolds: the holder has the oldest of the keys in the queue. Reads of etcd are
-// linearizable unless they are asked not to be.
+// etcdHolds: the oldest key in the queue belongs to the holder. Reads of etcd are linearizable unless they are
+// marked serializable.
 func etcdHolds(ctx context.Context, client *clientv3.Client, g Grant) (bool, error) {
 	answer, err := client.Get(ctx, g.Key+"/", clientv3.WithFirstCreate()...)
 	if err != nil || len(answer.Kvs) == 0 {

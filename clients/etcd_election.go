@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// openEtcdElection is the lock of who leads an election: it is acquired by Campaign and released
-// by Resign.
+// openEtcdElection opens the lock that the leader of an election holds. Campaign acquires it and Resign
+// releases it.
 func openEtcdElection(c Config) (Lock, error) {
 	return openEtcdRecipe(c, func(session *concurrency.Session, key string) etcdRecipe {
 		return etcdElection{concurrency.NewElection(session, key), c.Worker}
@@ -19,8 +19,8 @@ func openEtcdElection(c Config) (Lock, error) {
 
 type etcdElection struct {
 	*concurrency.Election
-	// candidate is the value of the key: the same in all attempts of a worker, so that one who
-	// finds the key of an earlier attempt has nothing to proclaim.
+	// candidate is the value of the key. It is the same in all attempts of a worker, so an attempt that finds
+	// the key of an earlier one need not proclaim another value.
 	candidate string
 }
 
@@ -28,10 +28,10 @@ func (e etcdElection) Lock(ctx context.Context) error   { return e.Campaign(ctx,
 func (e etcdElection) Unlock(ctx context.Context) error { return e.Resign(ctx) }
 func (e etcdElection) token() uint64                    { return uint64(e.Rev()) }
 
-// withdrawn: a Campaign that has failed has the header of an answer only if it has resigned.
+// withdrawn: after a failed Campaign there is an answer's header only if Campaign has resigned.
 func (e etcdElection) withdrawn() bool { return e.Header() != nil }
 
-// Txn is how Resign deletes its key.
+// Txn: Resign deletes its key in a transaction.
 func (kv etcdKV) Txn(ctx context.Context) clientv3.Txn {
 	txn := kv.KV.Txn(ctx)
 	if deleted, asked := ctx.Value(deletedKeys{}).(*int64); asked {
@@ -40,7 +40,7 @@ func (kv etcdKV) Txn(ctx context.Context) clientv3.Txn {
 	return txn
 }
 
-// etcdTxn counts what a transaction of an If and a Then has deleted.
+// etcdTxn counts the keys that a transaction with If and Then deletes.
 type etcdTxn struct {
 	clientv3.Txn
 	deleted *int64

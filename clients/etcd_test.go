@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// fakeEtcdKV is a server with an answer to all reads.
+// fakeEtcdKV is a server that answers every read with the same response.
 type fakeEtcdKV struct {
 	clientv3.KV
 	answer clientv3.GetResponse
@@ -22,7 +22,7 @@ func (f fakeEtcdKV) Get(context.Context, string, ...clientv3.OpOption) (*clientv
 	return &f.answer, f.err
 }
 
-// TestEtcdV3LockGone: only a server that has seen that a key was made can say that it is gone.
+// TestEtcdV3LockGone: only a server that has seen the creation of a key can tell that the key is gone.
 func TestEtcdV3LockGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision int64
@@ -53,7 +53,7 @@ type fakeEtcdRecipe struct {
 
 func (f fakeEtcdRecipe) Lock(ctx context.Context) error { return f.lock(ctx) }
 
-// TestEtcdStopWaiting: the end of a session that is not kept alive does not end a wait.
+// TestEtcdStopWaiting: the end of a session with NoKeepAlive does not end a wait.
 func TestEtcdStopWaiting(t *testing.T) {
 	for name, c := range map[string]struct {
 		config Config
@@ -66,7 +66,7 @@ func TestEtcdStopWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var waits context.Context
 			recipe := fakeEtcdRecipe{lock: func(ctx context.Context) error { waits = ctx; return nil }}
-			lock := &etcdLock{config: c.config, alone: c.config.NoKeepAlive}
+			lock := &etcdLock{config: c.config, ownSession: c.config.NoKeepAlive}
 			if err := lock.lock(t.Context(), etcdAttempt{session: new(concurrency.Session), recipe: recipe}); err != nil {
 				t.Fatal(err)
 			}

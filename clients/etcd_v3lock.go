@@ -15,17 +15,15 @@ import (
 	"lockcheck/history"
 )
 
-// etcdV3Lock locks by the Lock service of the servers, which run the recipe of the client
-// library on behalf of their clients, each in its own version. The client owns the lease:
-// each attempt has one, which is revoked when it fails. That is how the service lets
-// clients withdraw, and how this one knows what became of an attempt.
+// etcdV3Lock uses the Lock service of the servers, which run the recipe of the client library on behalf of
+// their clients. The client owns the lease. Each attempt has its own, which is revoked if the attempt fails.
+// That is how the service lets clients withdraw, and how this client determines the outcome of an attempt.
 type etcdV3Lock struct {
 	client *clientv3.Client
 	config Config
-	// byHeader takes the revision of the answer for a fencing token.
-	byHeader bool
-	// renew renews a lease until ctx ends, and closes what it returns when it knows that
-	// the lease is over.
+	// tokenFromHeader uses the revision in the answer's header as the fencing token.
+	tokenFromHeader bool
+	// renew renews a lease until ctx ends. It closes the returned channel when it knows that the lease is over.
 	renew    func(ctx context.Context, client *clientv3.Client, lease *etcdLease) (over <-chan struct{}, err error)
 	attempts handles[*etcdLease]
 }
@@ -33,21 +31,21 @@ type etcdV3Lock struct {
 // etcdLease is the lease of one attempt.
 type etcdLease struct {
 	id      clientv3.LeaseID
-	asked   int64         // before it was asked for, ns of the history's clock
-	ttl     time.Duration // as granted, which can be more than was asked for
+	asked   int64         // before the request for the lease, ns of the history's clock
+	ttl     time.Duration // as granted; can be longer than requested
 	stop    func()        // ends the renewals
 	over    <-chan struct{}
 	key     string // in the queue; "" before the grant
-	created int64  // its create revision; 0 if it was gone when the grant arrived
+	created int64  // create revision of key; 0 if the key was gone when the grant arrived
 }
 
 func openEtcdV3Lock(c Config) (Lock, error) {
 	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewByKeepAlive})
 }
 
-// openEtcdHeaderRevision is for a lock that fences by the wrong number.
+// openEtcdHeaderRevision opens a lock that uses the wrong number as its fencing token.
 func openEtcdHeaderRevision(c Config) (Lock, error) {
-	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewByKeepAlive, byHeader: true})
+	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewByKeepAlive, tokenFromHeader: true})
 }
 
 func newEtcdV3Lock(c Config, lock *etcdV3Lock) (Lock, error) {
@@ -76,8 +74,7 @@ func renewByKeepAlive(ctx context.Context, client *clientv3.Client, lease *etcdL
 
 var errEtcdLeaseOver = errors.New("the lease was over when the lock was granted")
 
-// Acquire implements Lock. It trusts the answer: whether the lease still lives is for the
-// servers to look at.
+// Acquire implements Lock. It trusts the answer: whether the lease still lives is for the servers to check.
 func (l *etcdV3Lock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	lease, err := l.lease(ctx, a)
 	if err != nil {
@@ -98,11 +95,11 @@ func (l *etcdV3Lock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return l.grant(a, lease, answer.Header.Revision), nil
 }
 
-// grant says what was granted. That the own key is gone is for the caller to judge: who
-// trusts the answer alone never learns of it.
+// grant makes a Grant of the answer. If the own key is gone it sets Expired and leaves the judgement to the
+// caller. A caller that trusts the answer alone never learns of it.
 func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
 	grant := Grant{Key: a.Key, ID: a.ID, Token: uint64(lease.created), Expired: lease.created == 0}
-	if l.byHeader {
+	if l.tokenFromHeader {
 		grant.Token = uint64(revision)
 	}
 	if l.config.NoKeepAlive {
@@ -113,9 +110,8 @@ func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
 	return grant
 }
 
-// lease asks for the lease of an attempt and has it renewed from then on, also while the
-// attempt waits. A lease without a key is none of anybody's business: if its answer is
-// lost it runs out.
+// lease requests the lease of an attempt and starts its renewals, which continue while the attempt waits. A
+// lease without a key affects no other client. If its answer is lost, it expires by itself.
 func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	lease := &etcdLease{asked: history.Now(), stop: func() {}}
 	answer, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
@@ -133,15 +129,14 @@ func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	return lease, err
 }
 
-// createdBy returns the create revision of a key as of a revision; it is 0 if the key was gone
-// by then. The service does not return it, and no other number of its answer is unique to a
-// grant. Any server that has that revision may say it: no leader is needed, so that the
-// question changes nothing about who holds the lock.
+// createdBy returns the create revision of a key as of a revision; 0 if the key was gone by then. The service
+// does not return it, and no other number in its answer is unique to a grant. Any server that has the revision
+// may answer. So no leader is needed, and the request does not affect who holds the lock.
 func (l *etcdV3Lock) createdBy(ctx context.Context, key string, revision int64) (int64, error) {
 	for {
 		answer, err := l.client.Get(ctx, key, clientv3.WithRev(revision), clientv3.WithSerializable())
 		switch {
-		case errors.Is(err, rpctypes.ErrFutureRev) && sleep(ctx, etcdRetry): // another server, which lags
+		case errors.Is(err, rpctypes.ErrFutureRev) && sleep(ctx, etcdRetry): // another server, which lags behind
 		case err != nil || len(answer.Kvs) == 0:
 			return 0, err
 		default:
@@ -150,7 +145,7 @@ func (l *etcdV3Lock) createdBy(ctx context.Context, key string, revision int64) 
 	}
 }
 
-// giveUp withdraws an attempt and says what is known of it then.
+// giveUp withdraws an attempt and returns an error that states its outcome.
 func (l *etcdV3Lock) giveUp(ctx context.Context, a Attempt, lease *etcdLease, cause error) error {
 	lease.stop()
 	over := ctx.Err() != nil
@@ -184,9 +179,9 @@ func (l *etcdV3Lock) Release(ctx context.Context, g Grant) error {
 
 var errEtcdLateUnlock = errors.New("the lease ended while the lock was given back")
 
-// unlock uses the Unlock service, and revokes the lease that is of no use any more. The
-// service says that all is well even if the key is gone. It was there if the lease lives
-// even now, and it was not if a server lacked it before.
+// unlock uses the Unlock service, and then revokes the lease. The service reports success even if the key is
+// gone. The key was there if the lease still lives after Unlock. The key was not there if a server lacked it
+// before Unlock.
 func (l *etcdV3Lock) unlock(ctx context.Context, lease *etcdLease) error {
 	gone := l.gone(ctx, lease)
 	_, err := v3lockpb.NewLockClient(l.client.ActiveConnection()).Unlock(ctx, &v3lockpb.UnlockRequest{Key: []byte(lease.key)})
@@ -206,14 +201,14 @@ func (l *etcdV3Lock) unlock(ctx context.Context, lease *etcdLease) error {
 	return err
 }
 
-// gone says that the key of a grant is there no more, by whichever server is asked. One that lags
-// may not have seen yet that it was made.
+// gone reports whether the key of a grant is gone according to any one server. A server that lags behind may
+// not have seen the key's creation yet, so its revision is checked.
 func (l *etcdV3Lock) gone(ctx context.Context, lease *etcdLease) bool {
 	answer, err := l.client.Get(ctx, lease.key, clientv3.WithSerializable())
 	return err == nil && len(answer.Kvs) == 0 && answer.Header.Revision >= lease.created
 }
 
-// discard ends a lease that is of no use any more, or lets it run out.
+// discard revokes a lease that is no longer needed, or lets it expire.
 func (l *etcdV3Lock) discard(lease *etcdLease) {
 	ctx, cancel := context.WithTimeout(context.Background(), lease.ttl)
 	defer cancel()

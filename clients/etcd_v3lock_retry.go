@@ -13,20 +13,19 @@ import (
 	"lockcheck/history"
 )
 
-// openEtcdV3LockRetry is etcd-v3lock with renewals that are more impatient than those of
-// the client library.
+// openEtcdV3LockRetry is etcd-v3lock with renewals that time out and retry earlier than those of the client
+// library.
 func openEtcdV3LockRetry(c Config) (Lock, error) {
 	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewImpatiently})
 }
 
-// etcdRenewer renews a lease. A renewal that is not answered is made again, at the
-// next server: a server that is stopped, or waits for a leader that is stopped,
-// must not cost the lease.
+// etcdRenewer renews a lease. A renewal without an answer is repeated at the next server. A server that is
+// stopped, or that waits for a stopped leader, must not cost the lease.
 type etcdRenewer struct {
-	client  *clientv3.Client
-	lease   *etcdLease
-	vouched atomic.Int64  // the lease lives until then at least, ns
-	refused chan struct{} // closed when the service says that the lease is over
+	client     *clientv3.Client
+	lease      *etcdLease
+	livesUntil atomic.Int64  // the lease lives at least until then, ns
+	refused    chan struct{} // closed when the service says that the lease is over
 }
 
 const (
@@ -37,14 +36,14 @@ const (
 
 func renewImpatiently(ctx context.Context, client *clientv3.Client, lease *etcdLease) (<-chan struct{}, error) {
 	renewer := &etcdRenewer{client: client, lease: lease, refused: make(chan struct{})}
-	renewer.vouched.Store(lease.asked + lease.ttl.Nanoseconds())
+	renewer.livesUntil.Store(lease.asked + lease.ttl.Nanoseconds())
 	go renewer.run(ctx)
 	over := make(chan struct{})
 	go renewer.watch(ctx, over)
 	return over, nil
 }
 
-// run renews each third of the lease until ctx is done or the lease is gone.
+// run renews the lease every third of its length until ctx ends or the lease is gone.
 func (r *etcdRenewer) run(ctx context.Context) {
 	pause := r.lease.ttl / 3
 	for sleep(ctx, pause) {
@@ -60,7 +59,7 @@ func (r *etcdRenewer) run(ctx context.Context) {
 	}
 }
 
-// sleep waits, and says whether the context lasts.
+// sleep waits for d or the end of ctx, and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -84,12 +83,12 @@ func (r *etcdRenewer) renew(ctx context.Context) (alive bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.vouched.Store(asked + answer.TTL*time.Second.Nanoseconds())
+	r.livesUntil.Store(asked + answer.TTL*time.Second.Nanoseconds())
 	return answer.TTL > 0, nil
 }
 
-// watch closes over when the service says that the lease is over, or has not answered for
-// as long as the lease lasts, or when ctx ends.
+// watch closes over when the service says that the lease is over, when no renewal was answered for the length
+// of the lease, or when ctx ends.
 func (r *etcdRenewer) watch(ctx context.Context, over chan<- struct{}) {
 	defer close(over)
 	for left := r.left(); left > 0; left = r.left() {
@@ -103,4 +102,4 @@ func (r *etcdRenewer) watch(ctx context.Context, over chan<- struct{}) {
 	}
 }
 
-func (r *etcdRenewer) left() time.Duration { return time.Duration(r.vouched.Load() - history.Now()) }
+func (r *etcdRenewer) left() time.Duration { return time.Duration(r.livesUntil.Load() - history.Now()) }

@@ -11,16 +11,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdWatchPatience bounds what the watch of etcd needs to catch up at the end.
+// etcdWatchPatience bounds the time in which the watch catches up at the end.
 const etcdWatchPatience = 3 * time.Second
 
-// watchEtcd reports each key that appears or goes, in the order of the servers, until
-// stop is closed and all is reported up to then. It follows a watch from the revision in
-// which it begins. What it could not see, because no server answered, comes late.
+// watchEtcd reports each key that appears or disappears, in the order of the servers, until stop is closed and
+// everything up to then is reported. It watches from the revision at its start. What happens while no server
+// answers is reported late.
 func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Nodes, DialTimeout: time.Second, Logger: zap.NewNop(),
-		// A stopped server must not keep the watch for itself.
+		// So a stopped server does not block the watch.
 		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seen, err := etcdRevision(ctx, client)
-	for ; err != nil; seen, err = etcdRevision(ctx, client) { // they are about to come up
+	for ; err != nil; seen, err = etcdRevision(ctx, client) { // the servers are just starting
 		select {
 		case <-stop:
 			return err
@@ -53,7 +53,7 @@ func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(
 		case <-stop:
 			stop = nil
 			if last, err = etcdRevision(ctx, client); err != nil {
-				return nil // the servers do not answer any more: this was all
+				return nil // the servers no longer answer, so nothing more can be reported
 			}
 			patience = time.After(etcdWatchPatience)
 			if err := client.RequestProgress(ctx); err != nil {
@@ -76,8 +76,8 @@ func etcdRevision(ctx context.Context, client *clientv3.Client) (int64, error) {
 	return answer.Header.Revision, nil
 }
 
-// reportEtcd reports an event of a key. Both the client library and the Lock service
-// name a key after its lock and its lease: k0/694d8a1f….
+// reportEtcd reports an event of a key. Both the client library and the Lock service build a key from the names
+// of its lock and its lease: k0/694d8a1f….
 func reportEtcd(e *clientv3.Event, revisions map[string]uint64, report func(Observation)) {
 	key := string(e.Kv.Key)
 	lock := key[:max(0, strings.LastIndexByte(key, '/'))]

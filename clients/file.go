@@ -12,17 +12,17 @@ import (
 	"syscall"
 )
 
-// fileLock is a file that exists as long as somebody holds the lock, in a folder
-// that all workers see. It is made as open(2) advises for NFS, where O_EXCL
-// could not be relied on: write a file of one's own, link(2) it to the name of
-// the lock, and believe the number of links, not the answer, which may be lost.
-// The holder is in the file before the file has the name of the lock.
+// fileLock is a file that exists while the lock is held, in a folder that all workers share. It is created as
+// open(2) advises for NFS, where O_EXCL was not reliable. The attempt writes a file of its own and links it
+// (link(2)) to the lock's name. It then relies on the number of links, because the answer to link may be lost.
+// So the lock file names its holder from the start.
 type fileLock struct {
 	folder string
-	// mu: one call at a time. Release reads the holder and then removes the file;
-	// in between only the holder itself could remove it, and that is this process.
-	// Whoever removes locks of others by hand or by age can still make it remove
-	// that of the next holder; here nobody does.
+	// mu serializes calls. Release reads the holder and then removes the file. In between only the holder
+	// itself could remove the file, and the holder is this process.
+	//
+	// If anything removed the locks of others, by hand or by age, Release could remove the lock of the next
+	// holder. Here nothing does.
 	mu sync.Mutex
 }
 
@@ -33,8 +33,8 @@ func openFile(c Config) (Lock, error) {
 	return &fileLock{folder: c.Folder}, nil
 }
 
-// path names a file by a text that may hold anything. The prefix keeps locks and
-// attempts apart, and ".." harmless.
+// path returns the path of a file for a text with arbitrary characters. The prefix separates locks from
+// attempts, and makes ".." harmless.
 func (l *fileLock) path(prefix, text string) string {
 	return filepath.Join(l.folder, prefix+url.PathEscape(text))
 }
@@ -51,7 +51,7 @@ func (l *fileLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		return Grant{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		// The caller has given up: nobody would release it.
+		// The caller has given up and would never release the lock.
 		return Grant{}, l.withdraw(a, err)
 	}
 	return Grant{Key: a.Key, ID: a.ID}, nil
@@ -60,7 +60,7 @@ func (l *fileLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 // link makes one attempt.
 func (l *fileLock) link(a Attempt) error {
 	own := l.path("attempt.", a.ID)
-	defer os.Remove(own) // the lock needs it no more; left behind it does no damage
+	defer os.Remove(own) // the lock no longer needs it, and if it stays it does no harm
 	if err := os.WriteFile(own, []byte(a.ID), 0o600); err != nil {
 		return &NoEffectError{Err: err}
 	}
@@ -77,7 +77,7 @@ func (l *fileLock) link(a Attempt) error {
 	return noEffect("link: %w", linkErr)
 }
 
-// linksOf returns how many names a file has.
+// linksOf returns the number of hard links of a file.
 func linksOf(path string) (uint64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -90,14 +90,14 @@ func linksOf(path string) (uint64, error) {
 	return uint64(stat.Nlink), nil
 }
 
-// busy names the holder, unless that one has left in the meantime.
+// busy names the holder, unless the holder has released the lock in the meantime.
 func (l *fileLock) busy(key string) error {
-	// A holder that cannot be read is none that could be named.
+	// If the file cannot be read, the holder stays unnamed.
 	holder, _ := os.ReadFile(l.lock(key))
 	return &BusyError{Holder: string(holder)}
 }
 
-// withdraw gives back what was granted too late.
+// withdraw releases a lock that was granted too late.
 func (l *fileLock) withdraw(a Attempt, cause error) error {
 	if err := l.remove(Grant{Key: a.Key, ID: a.ID}); err != nil {
 		return fmt.Errorf("%w, and the lock could not be given back: %w", cause, err)
@@ -111,7 +111,7 @@ func (l *fileLock) Release(_ context.Context, g Grant) error {
 	return l.remove(g)
 }
 
-// remove removes the lock if the grant has it.
+// remove removes the lock file if it belongs to the grant.
 func (l *fileLock) remove(g Grant) error {
 	holder, err := os.ReadFile(l.lock(g.Key))
 	switch {

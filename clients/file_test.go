@@ -71,7 +71,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileExclusion: of many at once one gets it, each time.
+// TestFileExclusion: of many concurrent attempts exactly one gets the lock, in each round.
 func TestFileExclusion(t *testing.T) {
 	const workers, rounds = 8, 50
 	_, locks := fileLocks(t, workers)
@@ -97,8 +97,7 @@ func TestFileExclusion(t *testing.T) {
 	}
 }
 
-// TestFileNames: whatever a key looks like, it is a lock of its own within the
-// folder.
+// TestFileNames: every key, whatever characters it has, is a separate lock in the folder.
 func TestFileNames(t *testing.T) {
 	folder, locks := fileLocks(t, 1)
 	keys := []string{"", ".", "..", "../k", "a/b", "a%2Fb", "a\x00b", "k", "K", "ä", "lock.k"}
@@ -115,8 +114,8 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestFileLostAnswer: a link whose answer was lost is made again by NFS and then
-// refused, although it is there. Next to it a file of that name that is no link.
+// TestFileLostAnswer: if the answer to a link is lost, NFS repeats the request and gets a refusal, although the
+// link exists. As a control, a file of the lock's name that is not the attempt's link is no grant.
 func TestFileLostAnswer(t *testing.T) {
 	folder, locks := fileLocks(t, 1)
 	lock := locks[0].(*fileLock)
@@ -139,8 +138,8 @@ func TestFileLostAnswer(t *testing.T) {
 	}
 }
 
-// lateContext is done when it is asked for the second time, as that of a caller
-// who gave up while the attempt was being made.
+// lateContext is done from the second call of Err on, like the context of a caller who gave up during the
+// attempt.
 type lateContext struct {
 	context.Context
 	asked int
@@ -153,7 +152,7 @@ func (c *lateContext) Err() error {
 	return nil
 }
 
-// TestFileFailures: an attempt that fails leaves nothing behind, and says so.
+// TestFileFailures: a failed attempt leaves nothing behind, and its outcome says so.
 func TestFileFailures(t *testing.T) {
 	folder, locks := fileLocks(t, 1)
 	done, cancel := context.WithCancel(t.Context())

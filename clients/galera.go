@@ -12,7 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The statements of the locks on Galera, whose tables are there before the servers start.
+// SQL of the locks on Galera. The tables exist before the servers start.
 const (
 	galeraRow     = "SELECT grants FROM lockcheck_rows WHERE name = ?"
 	galeraNewRow  = "INSERT IGNORE INTO lockcheck_rows VALUES (?, 0)"
@@ -21,16 +21,16 @@ const (
 	galeraRelease = "DELETE FROM lockcheck_inserts WHERE name = ? AND owner = ?"
 )
 
-// Errors of MariaDB, from the list in its documentation.
+// MariaDB error codes, from the list in its documentation.
 const (
-	mariaUnknownCommand = 1047 // also of a server without a majority, to whatever it is asked
+	mariaUnknownCommand = 1047 // also the answer of a server without a majority to every statement
 	mariaDuplicate      = 1062
 	mariaLockWait       = 1205
-	mariaDeadlock       = 1213 // also where the cluster has refused or ended a transaction
+	mariaDeadlock       = 1213 // also if the cluster has refused or aborted a transaction
 )
 
-// serversOf returns the servers in the order in which a worker tries them. Each begins with
-// another one, as a balancer spreads connections that ask for them in turn.
+// serversOf returns the servers in the order in which a worker tries them. Each worker begins with a different
+// server, like a balancer that assigns connections in turn.
 func serversOf(c Config) []string {
 	first := 0
 	if !c.options.has(OneServer) {
@@ -39,8 +39,8 @@ func serversOf(c Config) []string {
 	return rotated(c.Nodes, first)
 }
 
-// openGaleraForUpdate is SELECT … FOR UPDATE of a row that stands for the lock. The holder
-// changes the row at the end: what only reads is no business of the other servers.
+// openGaleraForUpdate is SELECT … FOR UPDATE of a row that stands for the lock. The holder changes the row at
+// the end: a transaction that only reads is not replicated to the other servers.
 func openGaleraForUpdate(c Config) (Lock, error) {
 	db, err := mariaPool(c)
 	if err != nil {
@@ -49,16 +49,16 @@ func openGaleraForUpdate(c Config) (Lock, error) {
 	return &mariaLock{db: db, wait: lockRow, release: commitRow}, nil
 }
 
-// lockRow begins a transaction that has locked the row of the key.
+// lockRow begins a transaction and locks the row of the key.
 func lockRow(ctx context.Context, conn *sql.Conn, key string) error {
 	err := makeRow(ctx, conn, key)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "BEGIN")
 	}
 	if err != nil {
-		return &NoEffectError{Err: err} // the lock itself was not asked for yet
+		return &NoEffectError{Err: err} // the lock itself was not requested yet
 	}
-	// MariaDB takes full seconds.
+	// MariaDB accepts whole seconds.
 	question := fmt.Sprintf("%s FOR UPDATE WAIT %d", galeraRow, mariaWait(ctx)/time.Second)
 	var grants int64
 	err = conn.QueryRowContext(ctx, question, key).Scan(&grants)
@@ -74,8 +74,8 @@ func lockRow(ctx context.Context, conn *sql.Conn, key string) error {
 	return err
 }
 
-// makeRow makes the row of the key if it is not there: to lock none excludes nobody. It looks
-// first, for an INSERT would wait for whoever has locked the row.
+// makeRow inserts the row of the key if it does not exist, because locking no row excludes no one. It reads
+// first, because an INSERT would wait for a transaction that has locked the row.
 func makeRow(ctx context.Context, conn *sql.Conn, key string) error {
 	var grants int64
 	err := conn.QueryRowContext(ctx, galeraRow, key).Scan(&grants)
@@ -85,8 +85,8 @@ func makeRow(ctx context.Context, conn *sql.Conn, key string) error {
 	return err
 }
 
-// commitRow ends the transaction. If another one has changed the row on another server, this
-// one was undone before, or is now.
+// commitRow changes the row and commits the transaction. If a transaction on another server has changed the
+// row, this one was aborted before or is aborted now.
 func commitRow(ctx context.Context, conn *sql.Conn, key string) (bool, error) {
 	_, err := conn.ExecContext(ctx, galeraGrant, key)
 	if err == nil {
@@ -102,14 +102,14 @@ func commitRow(ctx context.Context, conn *sql.Conn, key string) (bool, error) {
 	return false, err
 }
 
-// rollBack ends the transaction of a connection, or the connection if it cannot.
+// rollBack rolls back a connection's transaction. If that fails, it closes the connection.
 func rollBack(ctx context.Context, conn *sql.Conn) {
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		discard(conn)
 	}
 }
 
-// mariaCode returns the number of an error that the server answered with; 0 for another error.
+// mariaCode returns the error number of a server's answer; 0 for any other error.
 func mariaCode(err error) uint16 {
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {
@@ -118,7 +118,7 @@ func mariaCode(err error) uint16 {
 	return 0
 }
 
-// galeraInsert is a row that is there while somebody holds the lock.
+// galeraInsert is a row that exists while the lock is held.
 type galeraInsert struct{ db *sql.DB }
 
 func openGaleraInsert(c Config) (Lock, error) {
@@ -129,8 +129,8 @@ func openGaleraInsert(c Config) (Lock, error) {
 	return &galeraInsert{db: db}, nil
 }
 
-// Acquire implements Lock. Of two rows that are inserted on two servers at once the cluster
-// refuses the later one. Nobody names the holder: a server may be behind.
+// Acquire implements Lock. If two rows are inserted on two servers at once, the cluster refuses the later one.
+// The error does not name the holder, because a server may lag behind.
 func (l *galeraInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	err := l.change(ctx, galeraTake, a.Key, a.ID)
 	switch mariaCode(err) {
@@ -148,8 +148,8 @@ func (l *galeraInsert) Release(ctx context.Context, g Grant) error {
 	return l.change(ctx, galeraRelease, g.Key, g.ID)
 }
 
-// change makes a statement on a connection of its own, on which database/sql repeats nothing.
-// ErrNotHeld means that it changed no row. After an error at its commit nobody knows: it may
+// change executes a statement on a connection of its own, on which database/sql retries nothing. ErrNotHeld
+// means that the statement changed no row. An error at the commit leaves the outcome unknown: the change may
 // have reached a majority that its server had just lost.
 func (l *galeraInsert) change(ctx context.Context, statement string, args ...any) error {
 	conn, err := l.db.Conn(ctx)

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// errNoHandle is the outcome of taking back an attempt whose answer was lost:
-// the library gives no way to do it, and the lock may stay until its lease ends.
+// errNoHandle is the outcome of withdrawing an attempt whose answer was lost. The library has no call for that,
+// so the lock may remain until its lease ends.
 var errNoHandle = errors.New("the library has no handle of this attempt")
 
-// handles keeps what a library returned for each attempt until it is released:
-// libraries tie release and renewal to an object of theirs.
+// handles keeps, for each attempt, the object that a library returned, until the attempt is released. Libraries
+// release and renew through such objects.
 type handles[T any] struct {
 	mu   sync.Mutex
 	byID map[string]T
@@ -32,7 +32,7 @@ func (h *handles[T]) get(id string) (T, bool) {
 	return handle, ok
 }
 
-// take returns the handle and forgets it.
+// take removes and returns the handle.
 func (h *handles[T]) take(id string) (T, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,9 +41,8 @@ func (h *handles[T]) take(id string) (T, bool) {
 	return handle, ok
 }
 
-// release gives back by a call what a handle is for. Unless that is done, or there was nothing to
-// give back, the handle stays: one who was not answered may ask again. Without a handle it is
-// errNoHandle.
+// release takes the handle of an attempt and releases it with call. If the outcome of call is uncertain, the
+// handle stays, so that the caller can retry. Without a handle the error is errNoHandle.
 func (h *handles[T]) release(id string, call func(T) error) error {
 	handle, known := h.take(id)
 	if !known {
@@ -56,7 +55,7 @@ func (h *handles[T]) release(id string, call func(T) error) error {
 	return err
 }
 
-// takeAll returns all handles and forgets them.
+// takeAll removes and returns all handles.
 func (h *handles[T]) takeAll() []T {
 	h.mu.Lock()
 	defer h.mu.Unlock()

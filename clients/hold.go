@@ -8,25 +8,24 @@ import (
 	"os"
 )
 
-// HoldVariable names the socket of the worker in the environment of Hold.
+// HoldVariable is the environment variable that passes the path of the worker's socket to Hold.
 const HoldVariable = "LOCKCHECK_HOLD"
 
-// What is said between a worker and its Hold. That it has connected says that it runs, and so
-// that the command has the lock. It writes one byte when it is told to end by a signal. The
-// worker writes holdRelease when it has done its work. Either may end at any time, which the
-// other sees as the end of the connection.
+// Messages between a worker and its Hold. The connection itself tells the worker that Hold runs, and so that
+// the command has the lock. Hold writes holdLost when a signal tells it to end. The worker writes holdRelease
+// when it has done its work. Either process may end at any time, and the other one sees the end of the
+// connection.
 const (
 	holdRelease = "r"
 	holdLost    = "l"
 )
 
-// errAlone is the end of a Hold whose worker did not end it.
+// errAlone is the error of a Hold that did not get the worker's holdRelease.
 var errAlone = errors.New("the worker does not wait for this child (any more)")
 
-// Hold is the child of a command that runs it under a lock: as long as it runs, the worker
-// that listens on the socket does its work. It returns nil when the work is done, an error if
-// there is no worker, or none any more. A signal does not end it: what a program does that is
-// told to end is up to the worker.
+// Hold is the child that a command runs under a lock. While it runs, the worker that listens on the socket does
+// its work. It returns nil when the work is done, and an error if the worker is gone or was never there. A
+// signal does not end it: the worker decides how a program reacts to a request to end.
 func Hold(socket string, signals <-chan os.Signal) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -35,7 +34,7 @@ func Hold(socket string, signals <-chan os.Signal) error {
 	defer conn.Close()
 	go func() {
 		for range signals {
-			_, _ = io.WriteString(conn, holdLost) // a worker that is gone ends the loop below
+			_, _ = io.WriteString(conn, holdLost) // if the worker is gone, the read below fails
 		}
 	}()
 	if _, err := io.ReadFull(conn, make([]byte, len(holdRelease))); err != nil {

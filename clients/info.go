@@ -7,92 +7,86 @@ import (
 	"lockcheck/history"
 )
 
-// Info describes a lock: what a user must know before choosing it.
+// Info describes what a user must know about a lock before choosing it.
 type Info struct {
 	Name    string
 	Summary string
-	// Servers names the cluster that it needs, see package clusters.
+	// Servers names the cluster that the lock needs, see package clusters.
 	Servers string
 	// TTL is the default lease; 0 for a lock that never ends by itself.
 	TTL time.Duration
 	// MinTTL is the shortest lease that the service accepts.
 	MinTTL time.Duration
-	// MaxTTL is the longest; 0 for no bound that matters.
+	// MaxTTL is the longest lease; 0 if no limit matters in practice.
 	MaxTTL time.Duration
-	// Delivered are the bounds that its servers have as they are delivered, where lockcheck sets
-	// others.
+	// Delivered has the servers' default limits if lockcheck configures others.
 	Delivered Delivered
-	// TTLStep is the unit in which leases are granted, to which one that is asked for is
-	// rounded up; 0 for a service that grants it as it is.
+	// TTLStep is the unit of leases: the service rounds a requested lease up to it; 0 if it grants leases
+	// exactly.
 	TTLStep time.Duration
-	// Expiry is after how many leases at most the service ends one that nobody
-	// renews; 0 means 1.
+	// Expiry is the number of lease lengths after which, at the latest, the service ends a lease that is not
+	// renewed; 0 means 1.
 	Expiry float64
-	// LockDelay is how long the service keeps a lock from others after it took it
-	// from its holder; 0 for a service that knows no such delay.
+	// LockDelay is how long the service refuses the lock to others after it has taken it from its holder; 0 if
+	// the service has no such delay.
 	LockDelay time.Duration
-	// Grace is how much longer a lock may take to be free again: the service's
-	// own granularity and the client's retry.
+	// Grace is how much longer the lock may take to become free. It covers the service's timer granularity and
+	// the retry of a client.
 	Grace time.Duration
-	// Session: the client renews the lease by itself in the background, for as
-	// long as it runs and reaches its servers.
+	// Session: the client renews the lease in the background for as long as it runs and reaches its servers.
 	Session bool
-	// Queues: an attempt waits until it is granted the lock or its context ends.
+	// Queues: an attempt waits until the lock is granted or the context ends.
 	Queues bool
-	// CountsAnew: each attempt counts the lease of a holder from when it first sees it, so that
-	// one that waits for less than a lease is never granted what a dead holder has left.
+	// CountsAnew: each attempt measures the holder's lease from the moment at which it first sees that lease.
+	// So an attempt that waits for less than a lease never gets the lock of a dead holder.
 	CountsAnew bool
-	// Endless: nothing can end an attempt that waits, so that it lasts until it is granted
-	// the lock or fails.
+	// Endless: a waiting attempt cannot be cancelled. It lasts until the lock is granted or the attempt fails.
 	Endless bool
-	// CountsWakes: the client counts what wakes an attempt up that waits (Grant.Wakes).
+	// CountsWakes: the client counts the notifications that wake a waiting attempt (Grant.Wakes).
 	CountsWakes bool
-	// AnyServer: each server can serve a worker alone, so that workers can be
-	// tied to one each.
+	// AnyServer: any server can serve a worker alone, so each worker can be tied to one server.
 	AnyServer        bool
-	Shared           bool   // readers can share it
-	Permits          bool   // it is a semaphore: as many may hold it at once as are asked for
+	Shared           bool   // readers can share the lock
+	Permits          bool   // the lock is a semaphore: Config.Permits clients may hold it at once
 	Renew            bool   // the holder can extend the lease
 	Ask              bool   // the service can be asked whether a grant is in force
-	Data             bool   // its database can keep the data, too
+	Data             bool   // the lock's database can store the data, too
 	Token            string // source of the fencing token; "" for none
-	LossNotification string // how the holder learns that its lock is gone
+	LossNotification string // how the holder learns that it has lost the lock
 	Clock            string // the clock on which mutual exclusion depends
-	// Library is the module whose lock this is, used as it is; "" for a protocol
-	// that this package speaks itself. A library may not name the holder that it
-	// found, and may not be able to take back an attempt whose answer was lost: where
-	// its service can, by other calls, that is done here, as is what the library
-	// keeps to itself of an answer.
+	// Library is the module whose lock this is, used unmodified; "" for a protocol that this package implements
+	// itself. A library may not name the current holder, and may not be able to withdraw an attempt whose
+	// answer was lost. Where the service allows that, this package does it with other calls. It also reads what
+	// the library discards of an answer.
 	Library string
-	// Modules are the Go modules that the client is built on, whose versions are
-	// recorded with a run.
+	// Modules are the Go modules on which the client is built. Their versions are recorded with a run.
 	Modules []string
-	// Unsafe: two workers hold it at once even without any fault.
+	// Unsafe: two workers can hold the lock at once even without any fault.
 	Unsafe bool
-	// Program names the program of the workers (a folder of workers/) where lockcheck itself does not
-	// have the library, or has another version of it; "" for lockcheck itself.
+	// Program names the worker program (a folder in workers/) if lockcheck itself does not link the library, or
+	// links another version; "" for lockcheck itself.
 	Program string
-	// Naive says what is wrong with a lock that is here to show just that.
+	// Naive states the flaw of a lock that is in the table to demonstrate it; "" for other locks.
 	Naive string
-	// Options are what the lock can be used with beyond what its library's own
-	// documentation shows. None is in force unless the lock is named with it.
+	// Options are ways to use the lock that go beyond the examples in its library's documentation. An option is
+	// in force only if the lock's name includes it.
 	Options []Option
-	options optionSet // in force
+	options optionSet // those in force
 	Open    func(Config) (Lock, error)
-	// Observe reports what the service itself has on record, until stop is closed; nil
-	// for one that nobody can ask.
+	// Observe reports what the service itself has on record, until stop is closed; nil for a service that
+	// cannot be asked.
 	Observe func(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error
 }
 
-// Delivered are the shortest and the longest lease that servers grant before anybody sets them up,
-// each with the setting that changes it; 0 where lockcheck leaves a bound as it is.
+// Delivered has the shortest and the longest lease of servers in their default configuration, and the setting
+// that changes each; 0 if lockcheck does not change the limit.
 type Delivered struct {
 	MinTTL, MaxTTL         time.Duration
 	MinSetting, MaxSetting string
 }
 
-// Lease returns the time after which the lock can end by itself when a lease
-// of ttl was asked for; 0 if it never does.
+// Lease returns the length of the lease that the service grants if ttl is requested; 0 if the lock never ends
+// by itself.
 func (i Info) Lease(ttl time.Duration) time.Duration {
 	if i.TTL == 0 {
 		return 0
@@ -104,18 +98,18 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 	return lease
 }
 
-// shortestTTL is the lease below which what is measured is the machine and not the lock: processes
-// wait for a processor for a good part of it.
+// shortestTTL is the shortest lease with which a test measures the lock. With a shorter one it would measure
+// the machine: processes wait for a processor for a considerable part of the lease.
 const shortestTTL = 300 * time.Millisecond
 
-// neverNotified is the LossNotification of a lock whose client says nothing of a loss.
+// neverNotified is the LossNotification of a lock whose client never reports a loss.
 const neverNotified = "never"
 
-// Notifies says whether the client notifies a holder of a loss without being asked to renew.
+// Notifies reports whether the client notifies the holder of a loss without a call to Renew.
 func (i Info) Notifies() bool { return i.LossNotification != neverNotified && !i.Renew }
 
-// ShortestTTL is the shortest lease that a test can ask for and learn something of the lock; 0
-// for a lock without one.
+// ShortestTTL returns the shortest lease with which a test still measures the lock; 0 for a lock without
+// leases.
 func (i Info) ShortestTTL() time.Duration {
 	if i.TTL == 0 {
 		return 0
@@ -127,7 +121,7 @@ func (i Info) ShortestTTL() time.Duration {
 	return ttl
 }
 
-// Supports lists what the lock can do, in the words of history.Header; never nil.
+// Supports lists the lock's capabilities in the terms of history.Header; never nil.
 func (i Info) Supports() []string {
 	supported := []string{}
 	for _, s := range []struct {
@@ -144,16 +138,16 @@ func (i Info) Supports() []string {
 	return supported
 }
 
-// GivesUp says whether an attempt waits in a queue, and until its context ends at most.
+// GivesUp reports whether an attempt waits in a queue and gives up when its context ends.
 func (i Info) GivesUp() bool { return i.Queues && !i.Endless }
 
-// PassesOn says whether who asks again and again is granted the lock of a holder that was stopped: it has a
-// lease, of which no attempt must wait for all, and is not Naive. For each such lock there are the
-// reproductions of a stopped holder.
+// PassesOn reports whether repeated attempts eventually get the lock of a stopped holder. The lock must have a
+// lease, must not be CountsAnew, and must not be Naive. Every such lock is in the reproductions of a stopped
+// holder.
 func (i Info) PassesOn() bool { return i.TTL != 0 && !i.CountsAnew && i.Naive == "" }
 
-// Effective returns the time after which a lock is free again for certain, but
-// for Grace, when its holder no longer renews the lease; 0 if it never is.
+// Effective returns the time after which a lock is certainly free, except for Grace, once its holder no longer
+// renews the lease; 0 if it never becomes free.
 func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 	lease := i.Lease(ttl)
 	if i.Expiry > 0 {
@@ -162,10 +156,10 @@ func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 	return lease + lockDelay
 }
 
-// Observation is what a lock service itself says of a key in the queue of one of its locks: one
-// that is held, or waits in the queue.
+// Observation is what a lock service reports about an entry in a lock's queue. The entry belongs to the holder
+// or to a waiter.
 type Observation struct {
 	Key   string // the lock's name
-	Token uint64 // of the key, as in Grant
-	Gone  bool   // it is not on record any more
+	Token uint64 // of the entry, as in Grant
+	Gone  bool   // the entry was removed
 }

@@ -22,9 +22,9 @@ import (
 	"lockcheck/history"
 )
 
-// kubernetesLock is a Lease and the leader election of client-go, with ReleaseOnCancel, as the
-// example of the library shows it, and what Kubernetes itself makes of a lease of 15 s: a renew
-// deadline of 10 s and a retry period of 2 s.
+// kubernetesLock is a Lease with the leader election of client-go, used as the library's example shows, with
+// ReleaseOnCancel. Renew deadline and retry period have the same ratios to the lease as in Kubernetes itself:
+// 10 s and 2 s for a lease of 15 s.
 type kubernetesLock struct {
 	lease  func(key, id string) resourcelock.Interface
 	config Config
@@ -50,7 +50,7 @@ func openKubernetes(c Config) (Lock, error) {
 	}
 	client, err := coordinationv1.NewForConfig(&rest.Config{
 		Host: "https://" + c.Nodes[0], BearerToken: KubernetesToken, UserAgent: c.Worker,
-		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // each server has a certificate of its own making
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // each server has a self-signed certificate
 		Dial:            balanced(c.Nodes, c.number()),
 	})
 	if err != nil {
@@ -65,8 +65,8 @@ func openKubernetes(c Config) (Lock, error) {
 	}}, nil
 }
 
-// balanced does what a load balancer in front of API servers does: a new connection is to one
-// that accepts it, each time another first.
+// balanced acts like a load balancer in front of the API servers. Each new connection goes to the next server
+// that accepts it.
 func balanced(nodes []string, first int) func(ctx context.Context, network, address string) (net.Conn, error) {
 	var connections atomic.Int64
 	dialer := net.Dialer{Timeout: balancerTimeout}
@@ -78,12 +78,12 @@ func balanced(nodes []string, first int) func(ctx context.Context, network, addr
 // balancerTimeout is how long a load balancer waits for a server.
 const balancerTimeout = time.Second
 
-// kubernetesName is a name that a Lease may have.
+// kubernetesName encodes a lock's name so that it is a valid name of a Lease.
 func kubernetesName(lock string) string {
 	return "lock-" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(lock)))
 }
 
-// Acquire implements Lock: a candidate of its own for each attempt.
+// Acquire implements Lock. Each attempt has a candidate of its own.
 func (l *kubernetesLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	t, err := l.candidate(ctx, a)
 	if err != nil {
@@ -102,7 +102,8 @@ func (l *kubernetesLock) Acquire(ctx context.Context, a Attempt) (Grant, error) 
 	}
 }
 
-// candidate makes what runs until the term of an attempt ends, which may be after its context.
+// candidate creates the elector for an attempt. It runs until the attempt's term ends, which may be after the
+// attempt's context.
 func (l *kubernetesLock) candidate(ctx context.Context, a Attempt) (*kubernetesTerm, error) {
 	t := &kubernetesTerm{
 		record: kubernetesRecord{Interface: l.lease(a.Key, a.ID)},
@@ -116,12 +117,12 @@ func (l *kubernetesLock) candidate(ctx context.Context, a Attempt) (*kubernetesT
 		ReleaseOnCancel: !l.keeps(), Name: a.Key,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: t.begin, OnStoppedLeading: func() {}},
 	})
-	// The zero Logger drops what the library would write to the standard error.
+	// The zero Logger discards what the library would write to standard error.
 	t.running, t.end = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{}))
 	return t, err
 }
 
-// givenUp says what is known of an attempt that is over before it was granted.
+// givenUp returns the outcome of an attempt that ended before it was granted.
 func (l *kubernetesLock) givenUp(ctx context.Context, a Attempt, t *kubernetesTerm) error {
 	t.end()
 	select {
@@ -135,16 +136,16 @@ func (l *kubernetesLock) givenUp(ctx context.Context, a Attempt, t *kubernetesTe
 		return ctx.Err()
 	case !certain:
 		l.terms.take(a.ID)
-		return &NoEffectError{Err: ctx.Err()} // nobody has answered
+		return &NoEffectError{Err: ctx.Err()} // no server has answered
 	case l.keeps():
-		holder = "" // whom the Lease names may have ended its term
+		holder = "" // the holder named in the Lease may have ended its term
 	}
 	l.terms.take(a.ID)
 	return &BusyError{Holder: holder}
 }
 
-// Release implements Lock. What the library has not given back is given back by the calls that
-// it would make.
+// Release implements Lock. If the library has not released the Lease, Release makes the calls that the library
+// would make.
 func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
 	called := history.Now()
 	err := l.terms.release(g.ID, func(t *kubernetesTerm) error { return l.end(ctx, g, t, called) })
@@ -154,7 +155,7 @@ func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// end ends a term of a grant. Its release was called at a time.
+// end ends the term of a grant; called is when Release was called.
 func (l *kubernetesLock) end(ctx context.Context, g Grant, t *kubernetesTerm, called int64) error {
 	t.end()
 	select {
@@ -164,7 +165,7 @@ func (l *kubernetesLock) end(ctx context.Context, g Grant, t *kubernetesTerm, ca
 	}
 	if gave, from, at := t.record.gaveBack(); gave {
 		if from == g.ID && at < called {
-			return ErrNotHeld // the library had done so when it found the lease lost
+			return ErrNotHeld // the library had released it already, when it found the lease lost
 		}
 		return nil
 	}
@@ -175,11 +176,11 @@ func (l *kubernetesLock) end(ctx context.Context, g Grant, t *kubernetesTerm, ca
 	return l.giveBack(ctx, &t.record)
 }
 
-// errLeaseInDoubt: a write was not answered, and it is not known whether it has been the cause
-// of what the Lease says, or may still take effect.
+// errLeaseInDoubt: a write was not answered. It may have caused the current content of the Lease, or may still
+// take effect.
 var errLeaseInDoubt = errors.New("a write of the Lease was not answered")
 
-// giveBack ends a lease that is held in the name of a candidate whose elector has ended.
+// giveBack releases a Lease that still names a candidate whose elector has ended.
 func (l *kubernetesLock) giveBack(ctx context.Context, record *kubernetesRecord) error {
 	_, certain := record.holder()
 	now, _, err := record.Get(ctx)
@@ -198,8 +199,9 @@ func (l *kubernetesLock) giveBack(ctx context.Context, record *kubernetesRecord)
 	})
 }
 
-// Holds implements Asker. A read without a resource version goes to a majority of etcd. A leader
-// who was replaced and finds the Lease empty again begins a new term under the same name.
+// Holds implements Asker. A read without a resource version is served by a majority of etcd. The token is
+// compared as well: a leader that was replaced, and finds the Lease empty again, begins a new term under the
+// same name.
 func (l *kubernetesLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	record, _, err := l.lease(g.Key, g.ID).Get(ctx)
 	if apierrors.IsNotFound(err) {
@@ -208,7 +210,8 @@ func (l *kubernetesLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	return err == nil && record.HolderIdentity == g.ID && kubernetesToken(record) == g.Token, err
 }
 
-// Close implements Lock. Who still leads ends its term, as far as the servers answer at once.
+// Close implements Lock. It ends all terms, and waits for the duration withdrawal until the servers have
+// answered.
 func (l *kubernetesLock) Close() error {
 	terms := l.terms.takeAll()
 	for _, t := range terms {
@@ -232,11 +235,11 @@ type kubernetesTerm struct {
 	running context.Context // until the term is to end
 	end     context.CancelFunc
 	begun   chan struct{}
-	lost    chan struct{} // the library has ended the term
-	over    chan struct{} // the library is done with it
+	lost    chan struct{} // closed when the library has ended the term
+	over    chan struct{} // closed when the elector has returned
 }
 
-// begin takes the context that the library gives to what a leader does.
+// begin receives the context that the library passes to the leader's work.
 func (t *kubernetesTerm) begin(leading context.Context) {
 	context.AfterFunc(leading, func() {
 		if t.running.Err() == nil {

@@ -13,19 +13,19 @@ import (
 	"lockcheck/history"
 )
 
-// kubernetesRecord keeps what the library does not tell its user: what the servers have said and
-// taken of a Lease. Each write is on condition that the Lease is as it was last read or written,
-// so that what a write has replaced is known as well.
+// kubernetesRecord keeps what the library does not expose: what the servers have answered and accepted for a
+// Lease. Each write is conditional on the Lease being as it was last read or written. So it is also known what
+// a write has replaced.
 type kubernetesRecord struct {
 	resourcelock.Interface
 
 	mu       sync.Mutex
-	answered bool // there is a latest
+	answered bool // latest is valid
 	latest   resourcelock.LeaderElectionRecord
-	doubt    bool // a write after that was not answered
-	gave     bool // the name of a holder was taken away
+	doubt    bool // a write after latest was not answered
+	gave     bool // a write has removed the name of a holder
 	from     string
-	at       int64 // when, in ns of CLOCK_MONOTONIC
+	at       int64 // when it was removed, ns of CLOCK_MONOTONIC
 }
 
 func (r *kubernetesRecord) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -54,7 +54,7 @@ func (r *kubernetesRecord) wrote(record resourcelock.LeaderElectionRecord, err e
 	defer r.mu.Unlock()
 	switch status := apierrors.APIStatus(nil); {
 	case err == nil:
-		// The library also empties a Lease that it finds empty: that takes it from nobody.
+		// The library also empties a Lease that is already empty, which takes it from no holder.
 		if record.HolderIdentity == "" && r.latest.HolderIdentity != "" {
 			r.gave, r.from, r.at = true, r.latest.HolderIdentity, history.Now()
 		}
@@ -65,36 +65,36 @@ func (r *kubernetesRecord) wrote(record resourcelock.LeaderElectionRecord, err e
 	return err
 }
 
-// holder is whom the Lease named last. It is not certain if nothing was ever answered, or a
-// write was not.
+// holder returns the holder that the Lease last named. It is uncertain if there was never an answer, or if a
+// write was not answered.
 func (r *kubernetesRecord) holder() (name string, certain bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest.HolderIdentity, r.answered && !r.doubt
 }
 
-// asked says whether a write may have had an effect.
+// asked reports whether an unanswered write may have had an effect.
 func (r *kubernetesRecord) asked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.doubt
 }
 
-// gaveBack says whether a write took the name of a holder away, whose, and when it was answered.
+// gaveBack reports whether a write removed the name of a holder, which name, and when it was answered.
 func (r *kubernetesRecord) gaveBack() (gave bool, from string, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gave, r.from, r.at
 }
 
-// token is that of the term that the Lease was last in.
+// token returns the token of the last known term of the Lease.
 func (r *kubernetesRecord) token() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return kubernetesToken(&r.latest)
 }
 
-// kubernetesToken counts the terms of a Lease from 1, and the library from 0.
+// kubernetesToken counts the terms of a Lease from 1; the library counts them from 0.
 func kubernetesToken(r *resourcelock.LeaderElectionRecord) uint64 {
 	return uint64(r.LeaderTransitions) + 1
 }

@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fakeLease is a Lease on a server that answers as a test says.
+// fakeLease is a Lease on a server whose answers the test chooses.
 type fakeLease struct {
 	mu      sync.Mutex
 	version int
-	written int // how often a candidate has changed it
+	written int // number of writes by candidates
 	record  resourcelock.LeaderElectionRecord
-	// unread and unwritten are the answers to reads and writes, unanswered that to a write which
-	// takes effect all the same; nil for what a server says.
+	// unread and unwritten are the errors of reads and writes. unanswered is the error of a write that takes
+	// effect all the same. nil: the server answers normally.
 	unread, unwritten, unanswered error
 }
 
@@ -34,7 +34,7 @@ func (f *fakeLease) set(change func(*fakeLease)) {
 	change(f)
 }
 
-// heldBy is part of a change.
+// heldBy changes the holder; call it within set.
 func (f *fakeLease) heldBy(name string) {
 	f.version++
 	f.record.HolderIdentity, f.record.LeaseDurationSeconds = name, 60
@@ -46,13 +46,13 @@ func (f *fakeLease) holder() string {
 	return f.record.HolderIdentity
 }
 
-// awaitRenewal waits until a leader has renewed for the first time.
+// awaitRenewal waits for a leader's first renewal.
 func (f *fakeLease) awaitRenewal(ctx context.Context) error {
 	for {
 		f.mu.Lock()
 		written := f.written
 		f.mu.Unlock()
-		if written >= 2 { // the first one made it the leader
+		if written >= 2 { // the first write made it the leader
 			return nil
 		}
 		select {
@@ -63,7 +63,7 @@ func (f *fakeLease) awaitRenewal(ctx context.Context) error {
 	}
 }
 
-// fakeCandidate sees a fakeLease as one candidate.
+// fakeCandidate is one candidate's view of a fakeLease.
 type fakeCandidate struct {
 	*fakeLease
 	id   string
@@ -110,8 +110,8 @@ func (c *fakeCandidate) RecordEvent(string) {}
 func (c *fakeCandidate) Identity() string   { return c.id }
 func (c *fakeCandidate) Describe() string   { return "a lease" }
 
-// TestKubernetesOutcomes: what is said of an attempt and of a release is what became of the
-// Lease. A leader renews at once; the second renewal comes after 8 s, and is not met.
+// TestKubernetesOutcomes: the outcomes of an attempt and of a release agree with the Lease. A leader renews at
+// once. Its second renewal would come after 8 s, and no case waits that long.
 func TestKubernetesOutcomes(t *testing.T) {
 	lost := errors.New("the connection is gone")
 	refused := apierrors.NewForbidden(fakeResource, "w1-1", errors.New("no"))
@@ -162,7 +162,7 @@ func TestKubernetesOutcomes(t *testing.T) {
 			if c.between != nil {
 				lease.set(c.between)
 			}
-			// The library tries for a renew deadline to give it back.
+			// The library tries to release the Lease for as long as a renew deadline.
 			if err := lock.Release(t.Context(), Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != c.release {
 				t.Errorf("release: %v, want outcome %d", err, c.release)
 			}
@@ -173,8 +173,8 @@ func TestKubernetesOutcomes(t *testing.T) {
 	}
 }
 
-// TestKubernetesLost: a leader whose library has ended its term is told so, and has nothing to
-// give back any more.
+// TestKubernetesLost: a leader whose library has ended its term is notified, and its release finds nothing to
+// release.
 func TestKubernetesLost(t *testing.T) {
 	lease := new(fakeLease)
 	lock := &kubernetesLock{lease: func(_, id string) resourcelock.Interface {
@@ -226,7 +226,7 @@ func TestKubernetesHolds(t *testing.T) {
 	}
 }
 
-// TestKubernetesName: every lock has a name of its own that a Lease may have.
+// TestKubernetesName: every lock has a distinct name that is valid for a Lease.
 func TestKubernetesName(t *testing.T) {
 	names := make(map[string]bool)
 	for _, lock := range []string{"k0", "K0", "k/0", "k 0", "k-0"} {
@@ -238,7 +238,7 @@ func TestKubernetesName(t *testing.T) {
 	}
 }
 
-// TestKubernetesOpen: it works with any number of servers, and with none not at all.
+// TestKubernetesOpen: the lock opens with any number of servers except none.
 func TestKubernetesOpen(t *testing.T) {
 	for nodes, fine := range map[int]bool{0: false, 1: true, 3: true} {
 		if _, err := opened(t, "k8s-lease", slices.Repeat([]string{"127.0.0.1:1"}, nodes)...); (err == nil) != fine {

@@ -2,5 +2,5 @@
 
 package clients
 
-// EmbeddedOnly: the program has no client libraries, and so none of the locks on servers.
+// EmbeddedOnly: the program has no client libraries, and so no locks that need servers.
 const EmbeddedOnly = false

@@ -1,6 +1,6 @@
-// Package clients holds the locks under test as their users see them: one file
-// a lock, behind the small interface Lock, all named by one table. A lock that is added here needs its servers in package clusters and nothing
-// else.
+// Package clients has the locks under test, used as their users use them. Each lock is a file with an
+// implementation of the small interface Lock, and a row in Table. A new lock also needs its servers in package
+// clusters, and nothing else.
 package clients
 
 import (
@@ -11,139 +11,134 @@ import (
 	"time"
 )
 
-// Lock is one worker's handle on a lock service. Each call may overrun its context: a
-// stopped server still accepts connections, and some libraries look at their context late,
-// or not at all.
+// Lock is one worker's handle on a lock service. A call may outlast its context: a stopped server still accepts
+// connections, and some libraries check their context late or never.
 type Lock interface {
-	// Acquire makes one attempt; a lock that queues waits for its turn as long as
-	// the context lasts. Its error is classified by OutcomeOf. After an Unknown
-	// outcome the caller should Release the attempt. With an error only the Wakes of
-	// the grant mean anything.
+	// Acquire makes one attempt. A lock that queues waits for its turn until the context ends. OutcomeOf
+	// classifies the error. After an Unknown outcome the caller should Release the attempt. With an error, only
+	// Wakes of the grant is valid.
 	Acquire(ctx context.Context, attempt Attempt) (Grant, error)
-	// Release gives the lock back, or takes back an attempt of unknown outcome.
-	// Only the fields Key and ID of the grant are needed.
+	// Release releases the lock, or withdraws an attempt of unknown outcome. It needs only the fields Key and
+	// ID of the grant.
 	Release(ctx context.Context, grant Grant) error
 	Close() error
 }
 
-// Renewer is a Lock whose lease the holder can extend by itself.
+// Renewer is a Lock whose holder can extend the lease.
 type Renewer interface {
 	// Renew extends the lease by ttl and returns the new end of the validity.
 	Renew(ctx context.Context, grant Grant, ttl time.Duration) (until int64, err error)
 }
 
-// Asker is a Lock whose service can be asked whether a grant is in force, as Chubby's
-// can (CheckSequencer; Burrows 2006, section 2.4). Whoever asks needs no lock itself.
+// Asker is a Lock whose service can be asked whether a grant is in force, as in Chubby (CheckSequencer; Burrows
+// 2006, section 2.4). The process that asks needs no lock itself.
 type Asker interface {
-	// Holds says whether the grant has its lock by the service's own record, as it is
-	// at some moment of the call: where the record has copies, one that may be old is
-	// not asked. Only Key, ID and Token of the grant are needed. After an error nobody
-	// knows; the question may be repeated.
+	// Holds reports whether the grant has its lock according to the service's own record at some moment during
+	// the call. If the record is replicated, it never reads a replica that may be stale. It needs only Key, ID
+	// and Token of the grant. After an error the answer is unknown, and the call may be repeated.
 	Holds(ctx context.Context, grant Grant) (bool, error)
 }
 
-// Worker is a Lock whose client lets the time of the critical section pass itself, so that
-// what the client blocks meanwhile shows.
+// Worker is a Lock whose client itself spends the time of the critical section. If the client blocks its own
+// renewals meanwhile, that becomes visible.
 type Worker interface {
 	Work(ctx context.Context, grant Grant, d time.Duration) error
 }
 
-// Failing is a Lock whose client can end, or break the rules that it is to keep.
+// Failing is a Lock whose client can end or break the protocol.
 type Failing interface {
-	// Failed says why the client can do nothing more; nil if it can.
+	// Failed returns why the client can no longer be used; nil if it can.
 	Failed() error
 }
 
-// Named is a Lock whose client tells its own name.
+// Named is a Lock whose client states its own name.
 type Named interface {
-	// ClientName is the name of the library and its version, as the client says.
+	// ClientName returns the library's name and version as the client states them.
 	ClientName() string
 }
 
 // Outside is a Lock whose client is a process of its own.
 type Outside interface {
-	// Stop stops it (SIGSTOP). It goes on when somebody continues the worker and all that
-	// it has started.
+	// Stop stops the client's process with SIGSTOP. It continues when the worker and all its descendants are
+	// continued.
 	Stop() error
 }
 
-// DataStore is a Lock whose database keeps the data that it protects, too. The holder
-// reaches them by the connection that holds the lock: an access takes effect as part of
-// its transaction, or, where the lock is held by none, of its session.
+// DataStore is a Lock whose database also stores the data that it protects. The holder accesses the data over
+// the connection that holds the lock. An access takes effect as part of the lock's transaction or, if no
+// transaction holds the lock, of its session.
 type DataStore interface {
-	// PrepareData makes the places for the data, if they are not there.
+	// PrepareData creates the tables for the data if they do not exist.
 	PrepareData(ctx context.Context) error
-	// Access reads the data of the grant's key, or writes the value. Its error is
-	// classified by OutcomeOf; after one the grant can do nothing more.
+	// Access reads the data of the grant's key, or writes the value. OutcomeOf classifies the error. After an
+	// error the grant cannot access the data any more.
 	Access(ctx context.Context, grant Grant, access DataAccess, value json.RawMessage) (Data, error)
-	// Committed returns the accesses that took effect, those of each key in the order in
-	// which they did, and what there is of each key that was written. It waits for those
-	// that are not decided yet.
+	// Committed returns the accesses that took effect, for each key in the order in which they took effect, and
+	// the final data of each key that was written. It waits for transactions that are not decided yet.
 	Committed(ctx context.Context) ([]DataAccess, map[string]Data, error)
 }
 
-// Data is what a DataStore has of a key; the zero value where nothing was written.
+// Data is the content of a key in a DataStore; the zero value if the key was never written.
 type Data struct {
 	Version int64
-	Value   string // JSON; "" where nothing was written
+	Value   string // JSON; "" if the key was never written
 }
 
-// DataAccess is a read or write of a DataStore, as it is recorded there.
+// DataAccess is a read or write of a DataStore, as the database records it.
 type DataAccess struct {
 	Write   bool
 	Client  string // the worker
-	Op      int64  // its number there
+	Op      int64  // number of the operation at that worker
 	Element int64
 	Base    int64
-	At      int64 // when it was asked for, ns of the history's clock
-	// Key, Grant and Version are known to the database.
+	At      int64 // when it was requested, ns of the history's clock
+	// The database itself determines Key, Grant and Version.
 	Key, Grant string
-	Version    int64 // read or made
+	Version    int64 // the version that was read or written
 }
 
 // Attempt is a request for a lock.
 type Attempt struct {
 	Key string        // the lock's name
-	ID  string        // unique in a run; the service stores it as the holder where it can
-	TTL time.Duration // lease asked for; ignored by a lock without lease
-	// Shared asks for the lock next to others that ask so; only of a lock with Info.Shared.
+	ID  string        // unique in a run; stored as the holder if the service can store one
+	TTL time.Duration // lease to request; ignored by a lock without leases
+	// Shared requests the lock in shared mode, as a reader; only for a lock with Info.Shared.
 	Shared bool
 }
 
-// withdrawal bounds what an attempt does after its context ended, to leave nothing
-// behind. It is shorter than the patience of a Watchdog with a call that overruns its
-// context (workloads.watchdogGrace): it must hear what became of it.
+// withdrawal bounds the work after an attempt's context has ended, which removes what the attempt left behind.
+// It is shorter than the time for which a Watchdog waits for a call that outlasts its context
+// (workloads.watchdogGrace). So the Watchdog still learns the outcome.
 const withdrawal = 400 * time.Millisecond
 
-// Grant is what a successful attempt led to.
+// Grant is the result of a successful attempt.
 type Grant struct {
 	Key    string
 	ID     string
-	Shared bool   // as the attempt asked for
+	Shared bool   // as in the attempt
 	Token  uint64 // fencing token; 0 for a lock without tokens
-	// Until is the end of the validity in ns of CLOCK_MONOTONIC, computed by the
-	// client without trusting any other clock; 0 when the lock gives none.
+	// Until is the end of the validity in ns of CLOCK_MONOTONIC. The client computes it without relying on any
+	// other clock; 0 if the lock states no validity.
 	Until int64
-	// Lost is closed as soon as the client library can know that the lock is
-	// gone; nil when it never can.
+	// Lost is closed as soon as the client library can know that the lock is lost; nil if it can never know.
 	Lost <-chan struct{}
-	// Expired: by the service's own record the grant was gone when it arrived, and
-	// the client knows. Callers who trust the answer alone go on all the same.
+	// Expired: by the service's own record the grant had already ended when it arrived, and the client knows. A
+	// caller that trusts the answer alone still uses the grant.
 	Expired bool
-	// Wakes is how many notifications of the service the attempt got while it waited for
-	// its turn; 0 for a lock that does not count them (Info.CountsWakes).
+	// Wakes is how many notifications of the service woke the attempt while it waited for its turn; 0 for a
+	// lock that does not count them (Info.CountsWakes).
 	Wakes int64
 }
 
-// Outcome tells what an error says about the effect of a call.
+// Outcome is what an error says about the effect of a call.
 type Outcome int
 
 const (
-	Done     Outcome = iota // it took effect
-	Busy                    // acquire: another holder has it
-	NotHeld                 // release and renew: the lock was not held (any more)
-	NoEffect                // it certainly had no effect, for another reason
-	Unknown                 // it may have had its effect, or may still have it
+	Done     Outcome = iota // the call took effect
+	Busy                    // acquire: another holder has the lock
+	NotHeld                 // release and renew: the lock was not held, or not any more
+	NoEffect                // the call certainly had no effect, for another reason
+	Unknown                 // the call may have had its effect, or may still have it later
 )
 
 // ErrNotHeld is returned by Release and Renew when the lock was not held.
@@ -151,7 +146,7 @@ var ErrNotHeld = errors.New("not held")
 
 // BusyError is returned by Acquire when the lock is taken.
 type BusyError struct {
-	Holder string // Attempt.ID of the holder as the service knows it; "" if it does not say
+	Holder string // Attempt.ID of the holder according to the service; "" if the service does not name it
 }
 
 func (e *BusyError) Error() string {
@@ -161,7 +156,7 @@ func (e *BusyError) Error() string {
 	return "busy: held by " + e.Holder
 }
 
-// NoEffectError wraps a failure that certainly left nothing behind.
+// NoEffectError wraps a failure that certainly had no effect.
 type NoEffectError struct{ Err error }
 
 func (e *NoEffectError) Error() string { return e.Err.Error() }
@@ -172,8 +167,7 @@ func noEffect(format string, args ...any) error {
 	return &NoEffectError{Err: fmt.Errorf(format, args...)}
 }
 
-// OutcomeOf classifies an error of a Lock by its type. What is not known to
-// be harmless is Unknown.
+// OutcomeOf classifies an error of a Lock by its type. An error that is not known to be harmless is Unknown.
 func OutcomeOf(err error) Outcome {
 	var busy *BusyError
 	var none *NoEffectError

@@ -71,7 +71,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestTable: what is shown and judged by must fit together.
+// TestTable: the fields of each row must be complete and consistent.
 func TestTable(t *testing.T) {
 	names := Names()
 	for _, info := range Table() {
@@ -106,8 +106,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOpen: a lock says at once that it cannot work with these servers. Nothing
-// is dialled yet, so any address will do.
+// TestOpen: Open refuses servers with which a lock cannot work. It dials none yet, so any address will do.
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		lock  string
@@ -152,7 +151,7 @@ func mustInfo(t *testing.T, name string) Info {
 	return info
 }
 
-// opened opens a lock that is closed with the test.
+// opened opens a lock that is closed at the end of the test.
 func opened(t *testing.T, name string, nodes ...string) (Lock, error) {
 	t.Helper()
 	lock, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: nodes})
@@ -175,7 +174,7 @@ func mustOpen(t *testing.T, name string, nodes ...string) Lock {
 	return lock
 }
 
-// TestNone: the control keeps nobody out.
+// TestNone: the control excludes no client.
 func TestNone(t *testing.T) {
 	lock := mustOpen(t, "none")
 	for _, id := range []string{"w1-1", "w2-1"} {
@@ -189,8 +188,8 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// A server that is never reached had no effect; one that hung up after it was
-// asked, or never answers, may have had one.
+// A request to a server that was never reached had no effect. If the server hung up after the request, or never
+// answers, it may have had one.
 var failing = []struct {
 	name   string
 	listen func(t *testing.T, network, address string) string
@@ -218,8 +217,8 @@ func neverAnswer(t *testing.T, network, address string) string {
 	})
 }
 
-// redisAnswers is a Redis that knows no command by which a client introduces itself, and
-// answers all others as it is told: with "" it hangs up.
+// redisAnswers is a Redis that refuses the commands by which a client introduces itself. For any other command
+// it calls answer, and hangs up if the result is "".
 func redisAnswers(t *testing.T, answer func(command string) string) string {
 	return listen(t, "tcp", "127.0.0.1:0", func(conn net.Conn) {
 		defer conn.Close()
@@ -229,7 +228,7 @@ func redisAnswers(t *testing.T, answer func(command string) string) string {
 				return
 			}
 			var command string
-			for i := range 2 * words { // the length of each before it
+			for i := range 2 * words { // each word is preceded by its length
 				lines.Scan()
 				if i == 1 {
 					command = strings.ToUpper(lines.Text())
@@ -247,10 +246,10 @@ func redisAnswers(t *testing.T, answer func(command string) string) string {
 	})
 }
 
-// always answers each command alike.
+// always answers every command alike.
 func always(text string) func(string) string { return func(string) string { return text } }
 
-// inTurn answers with the texts one after the other, and then with the last.
+// inTurn answers with one text after the other, and repeats the last one.
 func inTurn(texts ...string) func(string) string {
 	var mu sync.Mutex
 	return func(string) string {
@@ -264,8 +263,7 @@ func inTurn(texts ...string) func(string) string {
 	}
 }
 
-// listen handles connections until the test ends; without a handler nobody
-// listens any more.
+// listen handles connections until the test ends. Without a handler it closes the listener at once.
 func listen(t *testing.T, network, address string, handle func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen(network, address)
@@ -293,25 +291,25 @@ func listen(t *testing.T, network, address string, handle func(net.Conn)) string
 }
 
 func TestFailingServer(t *testing.T) {
-	// Before the lock itself is asked for there is a lease, or a session.
+	// The failure comes before the request for the lock: when a lease or a session is created.
 	leased := map[string]Outcome{"acquire": NoEffect, "release": NotHeld}
-	// A library has no handle of what it was not granted.
+	// A library has no handle for an attempt that was not granted.
 	library := map[string]Outcome{"renew": NotHeld, "release": Unknown}
 	for _, lock := range []struct {
 		name    string
 		network string
 		address func(*testing.T) string
 		servers int
-		want    map[string]Outcome // where it is not that of the server
+		want    map[string]Outcome // outcomes that differ from those in failing
 	}{
 		{"memory", "unix", socketPath, 1, nil},
-		// What becomes of a renewal nobody acts on.
+		// Renew does not classify its failures further, because no caller acts on the difference.
 		{"redis+call-deadlines", "tcp", localAddress, 1, map[string]Outcome{"renew": Unknown}},
 		{"redislock+call-deadlines", "tcp", localAddress, 1, library},
-		// One that no majority answers may come into force later, in part.
+		// A request that no majority answers may still take effect later on some servers.
 		{"redsync+call-deadlines", "tcp", localAddress, 3, map[string]Outcome{"acquire": Unknown, "renew": NotHeld, "release": Unknown}},
 		{"redlock", "tcp", localAddress, 3, map[string]Outcome{"renew": Unknown, "release": Unknown}},
-		{"etcd+session-per-attempt", "tcp", localAddress, 3, leased}, // without it NewSession waits for a server
+		{"etcd+session-per-attempt", "tcp", localAddress, 3, leased}, // without the option, NewSession waits for a server
 		{"etcd-v3lock", "tcp", localAddress, 3, leased},
 		{"consul+withdraw", "tcp", localAddress, 3, map[string]Outcome{"acquire": NoEffect, "release": Unknown}},
 	} {
@@ -367,7 +365,7 @@ func calls(l Lock) map[string]func(context.Context) error {
 	return all
 }
 
-// TestOpenWithoutServers: where there is an error there is no lock.
+// TestOpenWithoutServers: Open returns either an error or a lock, never both.
 func TestOpenWithoutServers(t *testing.T) {
 	failed := 0
 	for _, info := range Table() {

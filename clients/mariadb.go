@@ -14,18 +14,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// mariaMargin is how much earlier than the client the server gives up a wait,
-// so that its answer arrives in time.
+// mariaMargin is how much earlier than the client the server stops waiting, so that its answer arrives in time.
 const mariaMargin = 100 * time.Millisecond
 
-// mariaLock is a lock that belongs to a connection, or to a transaction on it. Each attempt
-// has one for itself, on which database/sql repeats nothing.
+// mariaLock is a lock that belongs to a connection, or to a transaction on it. Each attempt has a connection of
+// its own, on which database/sql retries nothing.
 type mariaLock struct {
 	db    *sql.DB
-	holds handles[*sql.Conn] // nil for an attempt that is in doubt
-	// wait ends when the connection has the lock.
+	holds handles[*sql.Conn] // nil for an attempt whose outcome is in doubt
+	// wait returns when the connection has the lock.
 	wait func(ctx context.Context, conn *sql.Conn, key string) error
-	// release says whether the lock was held until now.
+	// release reports whether the lock was held until now.
 	release func(ctx context.Context, conn *sql.Conn, key string) (bool, error)
 }
 
@@ -45,7 +44,7 @@ func openGetLock(c Config) (Lock, error) {
 	return &mariaLock{db: db, wait: getLock, release: releaseLock}, nil
 }
 
-// mariaPool has the settings that the driver has by itself, and those of its README.
+// mariaPool uses the driver's defaults and the settings of its README.
 func mariaPool(c Config) (*sql.DB, error) {
 	if len(c.Nodes) == 0 {
 		return nil, errNoServers
@@ -70,7 +69,7 @@ func mariaPool(c Config) (*sql.DB, error) {
 }
 
 func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	l.holds.put(a.ID, nil) // in doubt
+	l.holds.put(a.ID, nil) // the outcome is in doubt
 	conn, err := l.acquire(ctx, a.Key)
 	if err != nil {
 		if OutcomeOf(err) != Unknown {
@@ -82,22 +81,22 @@ func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID}, nil
 }
 
-// acquire returns a connection that has the lock. The server gives the wait up by itself;
-// when ctx ends the driver closes the connection, and nobody knows.
+// acquire returns a connection that has the lock. The server normally ends the wait by itself. If ctx ends
+// first, the driver closes the connection, and the outcome is unknown.
 func (l *mariaLock) acquire(ctx context.Context, key string) (*sql.Conn, error) {
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
-		return nil, &NoEffectError{Err: err} // the server was asked for nothing
+		return nil, &NoEffectError{Err: err} // nothing was sent to the server
 	}
 	if err := l.wait(ctx, conn, key); err != nil {
-		_ = conn.Close() // back to the pool, unless the driver has closed it
+		_ = conn.Close() // returns it to the pool, unless the driver has closed it
 		return nil, err
 	}
 	return conn, nil
 }
 
 func getLock(ctx context.Context, conn *sql.Conn, key string) error {
-	var got sql.NullInt64 // 0: the time was up; NULL: the wait was killed
+	var got sql.NullInt64 // 0: timeout; NULL: the wait was killed
 	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, mariaWait(ctx).Seconds()).Scan(&got)
 	switch {
 	case err != nil:
@@ -109,12 +108,12 @@ func getLock(ctx context.Context, conn *sql.Conn, key string) error {
 }
 
 func releaseLock(ctx context.Context, conn *sql.Conn, key string) (bool, error) {
-	var released sql.NullInt64 // 0: another has it; NULL: nobody has
+	var released sql.NullInt64 // 0: another connection has the lock; NULL: no connection has it
 	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", key).Scan(&released)
 	return released.Int64 == 1, err
 }
 
-// mariaWait is how long the server is to wait: GET_LOCK takes it with fractions.
+// mariaWait returns how long the server should wait. GET_LOCK accepts fractions of a second.
 func mariaWait(ctx context.Context) time.Duration {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
@@ -123,8 +122,7 @@ func mariaWait(ctx context.Context) time.Duration {
 	return max(0, time.Until(deadline)-mariaMargin)
 }
 
-// mariaOutcome marks the errors after which nothing can have happened: the server gave the
-// statement up.
+// mariaOutcome marks the errors after which nothing can have happened because the server aborted the statement.
 func mariaOutcome(err error) error {
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {
@@ -133,8 +131,7 @@ func mariaOutcome(err error) error {
 	return err
 }
 
-// Release of an attempt that is in doubt has nobody to ask: its connection was
-// closed.
+// Release of an attempt whose outcome is in doubt is not possible, because its connection was closed.
 func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
 	switch {
@@ -146,7 +143,7 @@ func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	defer conn.Close()
 	held, err := l.release(ctx, conn, g.Key)
 	if err != nil {
-		discard(conn) // it may still have the lock, and nothing may have been sent: the pool would keep it
+		discard(conn) // it may still hold the lock even if nothing was sent, and the pool would keep it
 		return err
 	}
 	if !held {
@@ -155,12 +152,12 @@ func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// discard ends a connection that the pool must not keep.
+// discard closes a connection instead of returning it to the pool.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// Close ends what is still held: it belongs to connections.
+// Close ends the locks that are still held by closing their connections.
 func (l *mariaLock) Close() error {
 	for _, conn := range l.holds.takeAll() {
 		if conn != nil {

@@ -14,14 +14,14 @@ import (
 	"lockcheck/history"
 )
 
-// memcachedGone as a time makes a key end at once.
+// memcachedGone as an expiration time makes a key expire at once.
 const memcachedGone = -1
 
-// memcachedAdd is a key of memcached that add makes. Its holder gives it back, and renews it, by
-// a compare-and-swap with what it has read: a plain delete would remove somebody else's lock.
+// memcachedAdd is a memcached key that add creates. Its holder releases and renews it with a compare-and-swap
+// on what it has read: a plain delete could remove another client's lock.
 type memcachedAdd struct{ client *memcache.Client }
 
-// openMemcachedAdd has the settings that the client has by itself.
+// openMemcachedAdd uses the client's default settings.
 func openMemcachedAdd(c Config) (Lock, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one memcached, not %d", len(c.Nodes))
@@ -29,7 +29,7 @@ func openMemcachedAdd(c Config) (Lock, error) {
 	return &memcachedAdd{client: memcache.New(c.Nodes...)}, nil
 }
 
-// memcachedTime is for how many seconds to ask, so that a key lasts for ttl at least.
+// memcachedTime returns the expiration in seconds with which a key lasts for at least ttl.
 func memcachedTime(ttl time.Duration) int32 {
 	return int32((ttl+memcachedTick-1)/memcachedTick) + 1
 }
@@ -48,7 +48,7 @@ func (l *memcachedAdd) Acquire(_ context.Context, a Attempt) (Grant, error) {
 	return Grant{}, err
 }
 
-// busy names who has the key by now, if it still is taken.
+// busy names the current holder, if the key still exists.
 func (l *memcachedAdd) busy(key string) error {
 	item, err := l.client.Get(key)
 	if err != nil {
@@ -57,8 +57,7 @@ func (l *memcachedAdd) busy(key string) error {
 	return &BusyError{Holder: string(item.Value)}
 }
 
-// unsent says whether an error means that the server was never reached. The client sends no
-// request again.
+// unsent reports whether an error means that the server was never reached. The client does not retry requests.
 func unsent(err error) bool {
 	var slow *memcache.ConnectTimeoutError
 	var op *net.OpError
@@ -77,8 +76,8 @@ func (l *memcachedAdd) Renew(ctx context.Context, g Grant, ttl time.Duration) (i
 	return start + ttl.Nanoseconds(), nil
 }
 
-// change gives the key of a grant another time to end. A renewal that comes between is no
-// reason to leave a key behind.
+// change sets another expiration for the key of a grant. It retries after a concurrent renewal, so that no key
+// stays behind.
 func (l *memcachedAdd) change(ctx context.Context, g Grant, expiration int32) error {
 	for {
 		item, err := l.own(g)
@@ -97,7 +96,7 @@ func (l *memcachedAdd) change(ctx context.Context, g Grant, expiration int32) er
 	}
 }
 
-// own reads the key of a grant; the error is ErrNotHeld if it is another one's.
+// own reads the key of a grant; ErrNotHeld if it belongs to another client.
 func (l *memcachedAdd) own(g Grant) (*memcache.Item, error) {
 	item, err := l.client.Get(g.Key)
 	if errors.Is(err, memcache.ErrCacheMiss) || err == nil && string(item.Value) != g.ID {

@@ -9,32 +9,32 @@ import (
 	"lockcheck/history"
 )
 
-// MemoryRequest asks the embedded lock service, whose servers are in package
-// clusters, for one of its methods: acquire, renew, release or holder.
+// MemoryRequest calls a method of the embedded lock service: acquire, renew, release or holder. Its servers are
+// in package clusters.
 type MemoryRequest struct {
 	Key string        `json:"key"`
 	ID  string        `json:"id"`
 	TTL time.Duration `json:"ttl_ns,omitempty"`
-	// Shared asks an acquire to share the key with others that ask so.
+	// Shared, in an acquire, requests the key in shared mode.
 	Shared bool `json:"shared,omitempty"`
-	// Permits is how many may hold the key at once, for an acquire of a semaphore.
+	// Permits, in an acquire of a semaphore, is how many clients may hold the key at once.
 	Permits int `json:"permits,omitempty"`
 }
 
-// MemoryReply is its answer.
+// MemoryReply is the answer to a MemoryRequest.
 type MemoryReply struct {
 	Done   bool   `json:"done"`
-	Holder string `json:"holder,omitempty"` // who has it instead
+	Holder string `json:"holder,omitempty"` // the current holder, if Done is false
 	Token  uint64 `json:"token,omitempty"`
 }
 
 // memory is a client of the embedded lease lock, or of the embedded semaphore.
 type memory struct {
 	service *unixrpc.Client
-	permits int // of a semaphore
+	permits int // of a semaphore; 0 for the lease lock
 }
 
-// memoryServer is one of the embedded servers of Redlock.
+// memoryServer is one of the embedded servers for Redlock.
 type memoryServer struct{ *memory }
 
 // openMemoryRedlock is Redlock on embedded servers.

@@ -11,18 +11,18 @@ import (
 	"lockcheck/history"
 )
 
-// MutantPrefix begins the names of the mutants of the embedded lock that lockcheck is
-// tested with: most of them are wrong on purpose. Their servers are in package
-// clusters, under the same names. They are in no list for users.
+// MutantPrefix begins the names of the mutants of the embedded lock, with which lockcheck itself is tested.
+// Most of them are wrong on purpose. Their servers are in package clusters, under the same names. Users see
+// them in no list.
 const MutantPrefix = "mutant-"
 
-// MutantLongValidity is the mutant whose client takes its lease for longer than it is.
+// MutantLongValidity is the mutant whose client believes that its lease is longer than it is.
 const MutantLongValidity = MutantPrefix + "long-validity"
 
-// MutantSemaphore begins the names of those that are semaphores.
+// MutantSemaphore begins the names of the mutants of the semaphore.
 const MutantSemaphore = MutantPrefix + "semaphore-"
 
-// mutantByName describes a mutant. Whether there is one of that name is known to its servers.
+// mutantByName describes a mutant. Only its servers know whether a mutant of that name exists.
 func mutantByName(name string) (Info, bool) {
 	return mutantInfo(name), strings.HasPrefix(name, MutantPrefix)
 }
@@ -44,11 +44,10 @@ func mutantInfo(name string) Info {
 	})
 }
 
-// mutant is the client of all of them. Other than that of memory it asks who holds the lock
-// when it was granted it.
+// mutant is the client of all mutants. Unlike memory, it asks after a grant who holds the lock.
 type mutant struct {
 	memory
-	stretch int64 // how many times as long it takes its lease to be, if not 0
+	stretch int64 // factor by which the client overestimates its lease; 0: it does not
 }
 
 func (m *mutant) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -61,7 +60,7 @@ func (m *mutant) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		grant.Until = start + m.stretch*a.TTL.Nanoseconds()
 	}
 	holds, err := m.Holds(ctx, grant)
-	// A lease that may have run out since the grant says nothing.
+	// A negative answer counts only if the lease cannot have run out since the grant.
 	grant.Expired = err == nil && !holds && history.Now()-start < a.TTL.Nanoseconds()
 	return grant, nil
 }

@@ -10,22 +10,22 @@ import (
 	"lockcheck/history"
 )
 
-// Mutants whose clients go wrong after answers that come late: a worker that is stopped with
-// a call in flight reads its answer when much has changed.
+// Mutants whose clients handle late answers wrongly. A worker that is stopped during a call reads its answer
+// when the lock may have changed hands.
 const (
 	MutantRetriesRelease = MutantPrefix + "retries-release"
 	MutantInsists        = MutantPrefix + "insists"
 	MutantRemembers      = MutantPrefix + "remembers"
 )
 
-// lateAnswer is after what time they regard an answer as lost.
+// lateAnswer is the time after which these clients regard an answer as lost.
 const lateAnswer = 250 * time.Millisecond
 
-// MutantTakes begins the identity in a renewal of MutantInsists that takes the lock, whoever
-// has it.
+// MutantTakes begins the ID in a renewal by MutantInsists. The mutant's server then gives it the lock, whoever
+// holds it.
 const MutantTakes = "!"
 
-// withLateAnswers returns the client of the mutant of a name.
+// withLateAnswers returns the client of the named mutant.
 func withLateAnswers(name string, m *mutant) Lock {
 	switch name {
 	case MutantRetriesRelease:
@@ -38,8 +38,8 @@ func withLateAnswers(name string, m *mutant) Lock {
 	return m
 }
 
-// retriesRelease releases again by the name of the lock alone if the answer is late: another
-// one may have it by then.
+// retriesRelease repeats a release whose answer was late, with only the lock's name. By then another client may
+// hold the lock.
 type retriesRelease struct{ *mutant }
 
 func (m retriesRelease) Release(ctx context.Context, g Grant) error {
@@ -52,8 +52,8 @@ func (m retriesRelease) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// insists believes no refusal of a renewal once the answer to an earlier one of the same hold
-// was late, though in time for its lease: it takes the lock back.
+// insists ignores the refusal of a renewal if an earlier answer during the same hold was late but within the
+// lease. It takes the lock back.
 type insists struct {
 	*mutant
 	slow handles[struct{}]
@@ -75,10 +75,10 @@ func (m *insists) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 	return until, err
 }
 
-// remembers takes an attempt whose answer was late for granted when it asks again.
+// remembers assumes, at the next attempt, that an attempt with a late answer was granted.
 type remembers struct {
 	*mutant
-	until map[string]int64 // the end of the validity of such an attempt, by key
+	until map[string]int64 // the end of that attempt's validity, by key
 }
 
 var errLateAnswer = errors.New("the answer was late")

@@ -18,33 +18,34 @@ import (
 
 const (
 	natsSubject = "$KV." + natsBucket + "."
-	// natsAsked is the key that is written to make sure of what was read of another one.
+	// natsAsked is the key that is written to confirm what was read of another key.
 	natsAsked = "asked"
-	// natsReplicas is how many servers have a copy, where there are so many.
+	// natsReplicas is how many servers have a copy if the cluster has that many.
 	natsReplicas = 3
-	// natsMarkers is how long the bucket tells its watchers that a key has run out: keys
-	// have leases of their own in a bucket that says so only.
+	// natsMarkers is how long the bucket keeps markers of expired keys for its watchers. Keys can have TTLs of
+	// their own only in a bucket with such markers.
 	natsMarkers = time.Minute
-	// natsOpening bounds what makes the bucket.
+	// natsOpening bounds the creation of the bucket.
 	natsOpening = 15 * time.Second
 )
 
-// natsLock is a key in a JetStream bucket, by the official client: Create with a TTL of
-// its own to acquire, Delete of the last revision to release. The bucket's Update takes a
-// key's TTL away, and the library has no other call to renew it, so that a renewal is what
-// Update does, with the TTL: a message that must follow the last one of its key.
+// natsLock is a key in a JetStream bucket, with the official client. Create with a TTL of the key's own
+// acquires it, and Delete of the last revision releases it.
+//
+// The bucket's Update removes a key's TTL, and the library has no other call to renew it. So a renewal does
+// what Update does, but with the TTL: it publishes a message that must follow the last message of its key.
 type natsLock struct {
 	conn      *nats.Conn
 	js        jetstream.JetStream
 	kv        jetstream.KeyValue
-	revisions handles[uint64] // of the last write that a grant is known to have made
+	revisions handles[uint64] // of the last write that is known to have succeeded
 }
 
 func openNATS(c Config) (Lock, error) {
 	return openNATSAs(c, func(l *natsLock) Lock { return l })
 }
 
-// openNATSAs opens a way to use the lock.
+// openNATSAs opens the lock and wraps it.
 func openNATSAs(c Config, as func(*natsLock) Lock) (Lock, error) {
 	l, err := newNATSLock(c)
 	if err != nil {
@@ -81,7 +82,7 @@ func newNATSLock(c Config) (_ *natsLock, err error) {
 	return l, nil
 }
 
-// natsKey returns the key of a lock: not every name may be one.
+// natsKey encodes a lock's name so that it is a valid key.
 func natsKey(lock string) string {
 	return "lock." + base64.RawURLEncoding.EncodeToString([]byte(lock))
 }
@@ -124,7 +125,8 @@ func (l *natsLock) renewFor(ctx context.Context, g Grant, lease time.Duration) (
 	})
 }
 
-// renewBy extends a lease by a write that follows the revision, and returns its own.
+// renewBy extends a lease with a write that must follow the current revision. The write returns its own
+// revision.
 func (l *natsLock) renewBy(ctx context.Context, g Grant, lease time.Duration, write func(revision uint64) (uint64, error)) (int64, error) {
 	start := history.Now()
 	revision, err := l.take(ctx, g)
@@ -146,9 +148,8 @@ func (l *natsLock) Release(ctx context.Context, g Grant) error {
 	return natsOutcome(l.kv.Delete(ctx, natsKey(g.Key), jetstream.LastRevision(revision)))
 }
 
-// take returns the revision of the last write of a grant, and forgets it: whether the call
-// that it is for makes another one is not known before it has succeeded. One that is not
-// known is looked up.
+// take returns the revision of a grant's last write, and forgets it, because the caller's write changes the
+// revision unless it fails. An unknown revision is looked up.
 func (l *natsLock) take(ctx context.Context, g Grant) (uint64, error) {
 	if revision, known := l.revisions.take(g.ID); known {
 		return revision, nil
@@ -169,11 +170,12 @@ func (l *natsLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	return err == nil && string(last.Data) == g.ID, err
 }
 
-// last returns the last message of a lock's key: its data are the holder, none for a key
-// that was deleted, has run out or was never there. Reads are answered by any replica, and
-// by a leader that does not know yet that it is none, and both may be old. So a write
-// follows that succeeds only if the message still is the last one of the key, and only with
-// a majority. It is not one of that key, which would change its revision.
+// last returns the last message of a lock's key. Its data name the holder; they are empty for a key that was
+// deleted, has expired or never existed.
+//
+// Any replica may answer a read, and so may a deposed leader that does not know it yet. Both answers may be
+// stale. So a write follows that succeeds only if the message is still the last one of its key, and only with a
+// majority. It writes another key, because a write of the same key would change its revision.
 func (l *natsLock) last(ctx context.Context, lock string) (*jetstream.RawStreamMsg, error) {
 	subject := natsSubject + natsKey(lock)
 	stream, err := l.js.Stream(ctx, NATSStream)
@@ -203,11 +205,11 @@ func (l *natsLock) Close() error {
 	return nil
 }
 
-// errNATSConflict: a write was refused because another one of its key was under way, which
-// may fail. It says nothing of who holds the lock.
+// errNATSConflict: a write was refused because another write of the same key was in progress. That write may
+// still fail, so the error does not say who holds the lock.
 var errNATSConflict = errors.New("another write of the key is under way")
 
-// natsOutcome classifies the error of a write that asks for a revision.
+// natsOutcome classifies the error of a write that requires a revision.
 func natsOutcome(err error) error {
 	var answer *jetstream.APIError
 	switch {
@@ -216,7 +218,7 @@ func natsOutcome(err error) error {
 	case errors.As(err, &answer) && answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return &NoEffectError{Err: errNATSConflict}
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		return &NoEffectError{Err: err} // nobody got it
+		return &NoEffectError{Err: err} // no server received it
 	}
 	return err
 }

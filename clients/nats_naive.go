@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// natsDelete releases with a Delete that asks for no revision, whoever holds the lock by
-// then.
+// natsDelete releases with a Delete that requires no revision, so it removes the key of whichever client holds
+// the lock by then.
 type natsDelete struct{ *natsLock }
 
 func openNATSDelete(c Config) (Lock, error) {
@@ -20,7 +20,7 @@ func (l natsDelete) Release(ctx context.Context, g Grant) error {
 	return natsOutcome(l.kv.Delete(ctx, natsKey(g.Key)))
 }
 
-// natsUpdate renews with the Update of the library, after which the key has no TTL.
+// natsUpdate renews with the library's Update, after which the key has no TTL.
 type natsUpdate struct{ *natsLock }
 
 func openNATSUpdate(c Config) (Lock, error) {
@@ -33,7 +33,7 @@ func (l natsUpdate) Renew(ctx context.Context, g Grant, ttl time.Duration) (int6
 	})
 }
 
-// natsFraction asks for a lease as it is given.
+// natsFraction requests leases that are not rounded up to whole seconds.
 type natsFraction struct{ *natsLock }
 
 func openNATSFraction(c Config) (Lock, error) {

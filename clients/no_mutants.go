@@ -2,5 +2,5 @@
 
 package clients
 
-// mutantByName finds none: mutants are not part of what users run.
+// mutantByName finds none: users' builds contain no mutants.
 func mutantByName(string) (Info, bool) { return Info{}, false }

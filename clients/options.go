@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// optionSign stands before each option in the name of a lock.
+// optionSign precedes each option in the name of a lock.
 const optionSign = "+"
 
-// Option is something that a careful user adds to the use of a lock that its library's
-// own documentation shows.
+// Option is a way to use a lock that a careful user adds to the examples in its library's documentation.
 type Option struct {
 	Name string
-	Adds string // what is done with it, in words
-	// changes says what else is different about the lock then; nil for nothing.
+	Adds string // the effect of the option, for users
+	// changes adapts the description of the lock; nil if the option changes nothing in it.
 	changes func(*Info)
 }
 
-// WatchConnection is an option of the locks whose client can see that the connection on
-// which they rest is lost.
+// WatchConnection is an option of the locks whose client can observe the loss of the connection on which they
+// depend.
 const WatchConnection = "watch-connection"
 
-// Watchdog is an option of every lock. The worker acts on it, whose calls they are.
+// Watchdog is an option of every lock. It is implemented by the worker, which makes the calls.
 const Watchdog = "watchdog"
 
 func watchdog() Option {
@@ -33,8 +32,8 @@ type optionSet []string
 
 func (s optionSet) has(option string) bool { return slices.Contains(s, option) }
 
-// With returns the lock used with options, named as in "a+b"; "" for none. It is false if
-// the lock has no such option, or one is named twice.
+// With returns the lock used with options, written as in "a+b"; "" for none. It returns false if the lock lacks
+// an option or if an option is repeated.
 func (i Info) With(options string) (Info, bool) {
 	if options == "" {
 		return i, true
@@ -60,11 +59,11 @@ func (i Info) With(options string) (Info, bool) {
 	return i, true
 }
 
-// Uses says whether the lock is used with an option.
+// Uses reports whether the lock is used with an option.
 func (i Info) Uses(option string) bool { return i.options.has(option) }
 
-// NamesLike lists what a name that ByName does not know may have meant: the lock that it
-// begins with, by its options, or all locks.
+// NamesLike lists candidates for the correction of a name that ByName does not know. If the name begins with a
+// lock, they are that lock and its options, otherwise all locks.
 func NamesLike(name string) []string {
 	base, _, _ := strings.Cut(name, optionSign)
 	info, known := ByName(base)

@@ -14,12 +14,12 @@ import (
 // An SQLSTATE code, from appendix A of PostgreSQL's documentation.
 const pgUndefinedTable = "42P01"
 
-// errConnectionLost is the outcome of a release on a connection that is gone:
-// the server ends the lock when it sees that, and nobody can say when that is.
+// errConnectionLost is the outcome of a release on a lost connection. The server ends the lock when it notices
+// the loss, at an unknown time.
 var errConnectionLost = errors.New("the connection that held the lock was lost")
 
-// openPostgres makes a pool of connections to one PostgreSQL, with the settings that pgx has
-// by itself but for those named, as in "&default_query_exec_mode=exec".
+// openPostgres opens a pool of connections to one PostgreSQL. The settings are pgx's defaults, except those in
+// settings, as in "&default_query_exec_mode=exec".
 func openPostgres(c Config, settings string) (*pgxpool.Pool, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one PostgreSQL, not %d", len(c.Nodes))
@@ -35,17 +35,16 @@ func openPostgres(c Config, settings string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
-// pgConn is a connection that belongs to one attempt until it is released to its pool, which
-// keeps only those that are as good as new.
+// pgConn is a connection that belongs to one attempt until it is returned to its pool. The pool keeps only
+// connections without an open transaction or error.
 type pgConn struct {
 	*pgxpool.Conn
-	// lost is closed when the connection was, while somebody watched it; nil if nobody does.
+	// lost is closed when the connection was closed while it was watched; nil if it was never watched.
 	lost chan struct{}
 	stop func() // ends the watch; nil if there is none
 }
 
-// takePostgres returns a connection for one attempt. After its error the server was
-// asked for nothing.
+// takePostgres returns a connection for one attempt. If it fails, nothing was sent to the server.
 func takePostgres(ctx context.Context, pool *pgxpool.Pool) (*pgConn, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -54,8 +53,8 @@ func takePostgres(ctx context.Context, pool *pgxpool.Pool) (*pgConn, error) {
 	return &pgConn{Conn: conn}, nil
 }
 
-// watch begins to watch over a connection on which nothing is going on. A read that is
-// pending is the only way to see that it was closed before the next statement fails.
+// watch starts to watch an idle connection. Only a pending read can detect that the connection was closed
+// before the next statement fails.
 func (c *pgConn) watch() {
 	if c.lost == nil {
 		c.lost = make(chan struct{})
@@ -66,7 +65,7 @@ func (c *pgConn) watch() {
 	go func() {
 		defer close(done)
 		var err error
-		for err == nil { // whatever else the server may have to say
+		for err == nil { // other messages of the server do not matter
 			_, err = c.Conn.Conn().WaitForNotification(ctx)
 		}
 		if ctx.Err() == nil {
@@ -75,8 +74,8 @@ func (c *pgConn) watch() {
 	}()
 }
 
-// wake ends the watch and says whether the connection is still there, as far as it was seen.
-func (c *pgConn) wake() bool {
+// stopWatching ends the watch, and reports whether the connection is still open as far as the watch has seen.
+func (c *pgConn) stopWatching() bool {
 	if c.stop != nil {
 		c.stop()
 		c.stop = nil
@@ -84,25 +83,24 @@ func (c *pgConn) wake() bool {
 	return !closed(c.lost)
 }
 
-// drop closes the connection, and with it the transaction and the session locks
-// as soon as the server sees it.
-func (c *pgConn) drop() {
-	c.wake()
+// closeForGood closes the connection. When the server notices, it ends the transaction and the session's locks.
+func (c *pgConn) closeForGood() {
+	c.stopWatching()
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
 	defer cancel()
 	_ = c.Conn.Conn().Close(ctx)
 	c.Release()
 }
 
-// withTable does something for which a table is needed, and makes the table if
-// it is not there. Makers wait for each other: CREATE TABLE IF NOT EXISTS fails
-// for one of two that do it at once.
+// withTable runs do, which needs a table, and creates the table if it does not exist. Processes that create it
+// wait for each other: if two run CREATE TABLE IF NOT EXISTS at once, one of them fails.
 func (c *pgConn) withTable(ctx context.Context, create string, do func() error) error {
 	err := do()
 	if pgCode(err) != pgUndefinedTable {
 		return err
 	}
-	// One message is one transaction. Locks of two numbers are none of one.
+	// One message is one transaction. Advisory locks with two numbers and with one number are distinct, so this
+	// one does not collide with the locks under test.
 	made := c.Conn.Conn().PgConn().Exec(ctx, "SELECT pg_advisory_xact_lock(0, 0); CREATE TABLE IF NOT EXISTS "+create)
 	if _, err := made.ReadAll(); err != nil {
 		return err
@@ -110,8 +108,7 @@ func (c *pgConn) withTable(ctx context.Context, create string, do func() error) 
 	return do()
 }
 
-// pgCode returns the SQLSTATE of an error that the server answered with; "" for
-// another error.
+// pgCode returns the SQLSTATE of a server's answer; "" for any other error.
 func pgCode(err error) string {
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
@@ -120,9 +117,8 @@ func pgCode(err error) string {
 	return ""
 }
 
-// pgOutcome marks the errors after which nothing can have happened: the server
-// gave the statement up, or never got it. An answer that ends the session as well
-// may come after it is done.
+// pgOutcome marks the errors after which nothing can have happened: the server aborted the statement or never
+// received it. A FATAL answer is excluded, because the server may send it after the statement has taken effect.
 func pgOutcome(err error) error {
 	var answer *pgconn.PgError
 	switch {

@@ -10,10 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The data next to the lock, and a record of each access to them. A statement makes both
-// or none of them, and the transaction of the lock, where it has one, keeps both or none.
-// What is written waits for whoever writes the same key, until that one's transaction is
-// over: so versions are in the order in which writes took effect, whatever the lock did.
+// The data are stored next to the lock, with a record of each access. A single statement accesses the data and
+// writes the record, so it does both or neither. If the lock is held by a transaction, that transaction commits
+// or aborts both.
+//
+// A write waits for the end of any transaction that has written the same key. So versions are in the order in
+// which writes took effect, whatever the lock did.
 const (
 	pgDataTables = `CREATE TABLE IF NOT EXISTS lockcheck_data (key text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL);
 CREATE TABLE IF NOT EXISTS lockcheck_accesses (number bigserial PRIMARY KEY, write boolean NOT NULL, key text NOT NULL,
@@ -31,7 +33,7 @@ record AS (INSERT INTO lockcheck_accesses (write, key, client, op, holder, eleme
 	SELECT true, $1, $2, $3, $4, $5, $6, $7, version FROM data)
 SELECT version, value FROM data`
 
-	// Whoever has made an access and is not done is waited for.
+	// Waits for every transaction that has made an access and is not finished.
 	pgDataSettle = `LOCK TABLE lockcheck_accesses IN SHARE MODE`
 
 	pgDataAccesses = `SELECT write, key, client, op, holder, element, base, version, at FROM lockcheck_accesses
@@ -63,15 +65,15 @@ func (l *pgLock) Access(ctx context.Context, g Grant, a DataAccess, value json.R
 		return data, nil
 	}
 	l.holds.put(g.ID, nil)
-	conn.drop()
-	if l.transaction { // which nobody will commit any more
+	conn.closeForGood()
+	if l.transaction { // the dropped transaction will never be committed
 		err = &NoEffectError{Err: err}
 	}
 	return Data{}, err
 }
 
 func (c *pgConn) access(ctx context.Context, g Grant, a DataAccess, value json.RawMessage) (data Data, err error) {
-	if !c.wake() {
+	if !c.stopWatching() {
 		return Data{}, &NoEffectError{Err: errConnectionLost}
 	}
 	statement, args := pgDataRead, []any{g.Key, a.Client, a.Op, g.ID, a.Element, a.Base, a.At}
@@ -80,7 +82,7 @@ func (c *pgConn) access(ctx context.Context, g Grant, a DataAccess, value json.R
 	}
 	err = c.QueryRow(ctx, statement, args...).Scan(&data.Version, &data.Value)
 	if errors.Is(err, pgx.ErrNoRows) && !a.Write {
-		return Data{}, nil // nothing was written yet
+		return Data{}, nil // the key was never written
 	}
 	return data, pgOutcome(err)
 }
@@ -91,7 +93,7 @@ func (l *pgLock) Committed(ctx context.Context) (accesses []DataAccess, final ma
 	if err != nil {
 		return nil, nil, err
 	}
-	defer conn.Release() // which ends a connection with an open transaction
+	defer conn.Release() // the pool closes a connection with an open transaction
 	for _, statement := range []string{"BEGIN", pgDataSettle} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return nil, nil, err

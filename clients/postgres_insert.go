@@ -12,8 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// The statements of a lock that is a row which exists. The primary key lets one INSERT
-// pass of those that are made at once.
+// SQL of a lock that is the existence of a row. Of concurrent INSERTs, the primary key lets one succeed.
 const (
 	insertTable = `lockcheck_inserts (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL)`
 
@@ -27,14 +26,14 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until W
 	insertRelease = `DELETE FROM lockcheck_inserts WHERE key = $1 AND owner = $2`
 )
 
-// clockDistance is how far the clocks of two workers are apart with clocksApart.
+// clockDistance is the difference between the clocks of two successive workers with clocksApart.
 const clockDistance = 10 * time.Second
 
-// pgInsert is a row that is there while somebody holds the lock.
+// pgInsert is a row that exists while the lock is held.
 type pgInsert struct {
 	pgTable
 	takesOver bool
-	ahead     time.Duration // of true time, this client's wall clock
+	ahead     time.Duration // how far this client's wall clock is ahead of true time
 }
 
 func openPostgresInsert(c Config) (Lock, error) {
@@ -68,8 +67,8 @@ func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// busy names the holder, unless that one has left in the meantime. The attempt has failed
-// already, whatever becomes of the question.
+// busy names the holder, unless the holder has released the lock in the meantime. If the query fails, the
+// attempt still had no effect.
 func (l *pgInsert) busy(ctx context.Context, key string) error {
 	var holder string
 	err := l.with(ctx, func(conn *pgConn) error { return conn.QueryRow(ctx, insertHolder, key).Scan(&holder) })

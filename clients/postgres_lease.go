@@ -13,9 +13,9 @@ import (
 	"lockcheck/history"
 )
 
-// The statements of a lease that lives in a table. Only the database's own clock
-// is looked at, and clock_timestamp() of all its functions: now() is the time at
-// which the transaction began. A row stays for ever, as it counts the tokens.
+// SQL of a lease that lives in a table. Only the database's clock counts, and it is read with
+// clock_timestamp(), because now() is the time at which the transaction began. A row is never removed, because
+// it counts the tokens.
 const (
 	leaseTable = `lockcheck_leases (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL, token bigint NOT NULL)`
 
@@ -34,11 +34,10 @@ WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 )
 
-// pgTable is a table in which a row stands for a lock. It needs no connection while the
-// lock is held.
+// pgTable is a table in which a row stands for a lock. No connection is needed while the lock is held.
 type pgTable struct {
 	pool   *pgxpool.Pool
-	create string // the table, as CREATE TABLE takes it
+	create string // table name and columns for CREATE TABLE
 }
 
 func openTable(c Config, create string) (pgTable, error) {
@@ -46,7 +45,7 @@ func openTable(c Config, create string) (pgTable, error) {
 	return pgTable{pool, create}, err
 }
 
-// with lends a connection, and makes the table if it is not there.
+// with passes a connection to do, and creates the table if it does not exist.
 func (t pgTable) with(ctx context.Context, do func(*pgConn) error) error {
 	conn, err := takePostgres(ctx, t.pool)
 	if err != nil {
@@ -61,7 +60,7 @@ func (t pgTable) Close() error {
 	return nil
 }
 
-// change makes a statement that changes the row of a holder.
+// change executes a statement that changes the row of a holder; ErrNotHeld if it changed none.
 func (t pgTable) change(ctx context.Context, statement string, args ...any) error {
 	rows := int64(0)
 	err := t.with(ctx, func(conn *pgConn) error {
@@ -103,10 +102,9 @@ func (l *pgLease) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// takeLease returns the token, or 0 and who has the lease. The holder is asked
-// for in a statement of its own: the one that failed sees the table as it was
-// when it began, and might name somebody who was gone before. There may be none
-// any more.
+// takeLease returns the token, or 0 and the current holder. The holder is read in a statement of its own. The
+// statement that failed saw the table as it was at its start, and might name a holder that was already gone.
+// The holder may be "" if the lease has ended since.
 func (c *pgConn) takeLease(ctx context.Context, a Attempt) (token uint64, holder string, err error) {
 	err = c.QueryRow(ctx, leaseTake, a.Key, a.ID, a.TTL.Milliseconds()).Scan(&token)
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -118,7 +116,7 @@ func (c *pgConn) takeLease(ctx context.Context, a Attempt) (token uint64, holder
 	return 0, holder, nil
 }
 
-// leaseHolder returns who has the lease; "" for nobody.
+// leaseHolder returns the holder of the lease; "" for none.
 func (c *pgConn) leaseHolder(ctx context.Context, key string) (holder string, err error) {
 	err = c.QueryRow(ctx, leaseHolder, key).Scan(&holder)
 	if errors.Is(err, pgx.ErrNoRows) {

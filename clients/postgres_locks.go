@@ -8,24 +8,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// pgLock is a lock that lasts as long as a connection to PostgreSQL, or as a
-// transaction on it. Who waits does so in the server's own queue.
+// pgLock is a lock that lasts as long as a connection to PostgreSQL, or as a transaction on it. Waiters wait in
+// the server's own queue.
 type pgLock struct {
 	pool    *pgxpool.Pool
-	watches bool             // over connections that hold locks
-	holds   handles[*pgConn] // nil for an attempt that is in doubt
-	// before prepares a connection for the wait; nil for nothing to do.
+	watches bool             // watch the connections that hold locks
+	holds   handles[*pgConn] // nil for an attempt whose outcome is in doubt
+	// before prepares a connection for the wait; nil: nothing to prepare.
 	before func(ctx context.Context, conn *pgConn, key string) error
-	// wait is the statement that ends when the lock is there, and share that of a reader, "" where
-	// readers cannot share it; $1 is its name.
+	// wait is the statement that returns when the lock is acquired; $1 is the lock's name. share is that
+	// statement for a reader; "" if readers cannot share the lock.
 	wait, share string
-	// release says whether the lock was held until now.
+	// release reports whether the lock was held until now.
 	release func(ctx context.Context, conn *pgConn, g Grant) (bool, error)
-	// transaction: what the holder does is part of one, which the release commits.
+	// transaction: a transaction holds the lock and contains the holder's accesses, and release commits it.
 	transaction bool
 }
 
-// open gives the lock its connections.
+// open opens the lock's pool of connections.
 func (l *pgLock) open(c Config, settings string) (Lock, error) {
 	pool, err := openPostgres(c, settings)
 	if err != nil {
@@ -38,8 +38,8 @@ func (l *pgLock) open(c Config, settings string) (Lock, error) {
 // openPostgresSession is pg_advisory_lock: the lock belongs to the session.
 func openPostgresSession(c Config) (Lock, error) { return pgSessionLock().open(c, "") }
 
-// openPostgresPooled is the same where a pooler may change the session between two
-// transactions, and prepared statements with it: the documentation of pgx advises this mode.
+// openPostgresPooled is pg_advisory_lock through a pooler, which may change the session between two
+// transactions, and with it the prepared statements. pgx's documentation advises this mode for poolers.
 func openPostgresPooled(c Config) (Lock, error) {
 	return pgSessionLock().open(c, "&default_query_exec_mode=exec")
 }
@@ -51,8 +51,8 @@ func pgSessionLock() *pgLock {
 	}
 }
 
-// unlockAdvisory is answered with false, and a warning that drivers do not show,
-// if this session does not have the lock.
+// unlockAdvisory releases the lock. If this session does not hold it, the server answers false, with a warning
+// that drivers do not show.
 func unlockAdvisory(ctx context.Context, conn *pgConn, g Grant) (held bool, err error) {
 	unlock := "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
 	if g.Shared {
@@ -81,8 +81,8 @@ func openPostgresRow(c Config) (Lock, error) {
 	return lock.open(c, "")
 }
 
-// prepareRow makes sure that there is a row to lock: FOR UPDATE of none waits for
-// nobody. The row is committed first, for others cannot see it before.
+// prepareRow makes sure that the row exists, because FOR UPDATE of no row waits for no one. The insertion is
+// committed first, because other sessions cannot see the row before.
 func prepareRow(ctx context.Context, conn *pgConn, key string) error {
 	err := conn.withTable(ctx, "lockcheck_rows (key text PRIMARY KEY)", func() error {
 		_, err := conn.Exec(ctx, "INSERT INTO lockcheck_rows VALUES ($1) ON CONFLICT DO NOTHING", key)
@@ -99,14 +99,14 @@ func (c *pgConn) begin(ctx context.Context) error {
 	return err
 }
 
-// commit is answered with ROLLBACK if the transaction had failed.
+// commit reports whether the transaction was committed. If it had failed, the server answers ROLLBACK.
 func commit(ctx context.Context, conn *pgConn, _ Grant) (bool, error) {
 	done, err := conn.Exec(ctx, "COMMIT")
 	return done.String() == "COMMIT", err
 }
 
 func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	l.holds.put(a.ID, nil) // in doubt
+	l.holds.put(a.ID, nil) // the outcome is in doubt
 	conn, err := l.acquire(ctx, a)
 	if err != nil {
 		if OutcomeOf(err) != Unknown {
@@ -118,8 +118,8 @@ func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID, Lost: conn.lost}, nil
 }
 
-// acquire returns a connection that has the lock. When ctx ends pgx asks the server to give
-// the wait up and closes the connection, but waits for no answer.
+// acquire returns a connection that has the lock. When ctx ends, pgx asks the server to cancel the wait and
+// closes the connection, without waiting for an answer.
 func (l *pgLock) acquire(ctx context.Context, a Attempt) (*pgConn, error) {
 	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *pgLock) acquire(ctx context.Context, a Attempt) (*pgConn, error) {
 func (l *pgLock) lock(ctx context.Context, conn *pgConn, a Attempt) error {
 	if l.before != nil {
 		if err := l.before(ctx, conn, a.Key); err != nil {
-			// The lock itself was not asked for yet.
+			// The lock itself was not requested yet.
 			return &NoEffectError{Err: err}
 		}
 	}
@@ -148,15 +148,14 @@ func (l *pgLock) lock(ctx context.Context, conn *pgConn, a Attempt) error {
 	return pgOutcome(err)
 }
 
-// rest leaves a connection that holds a lock alone.
+// rest starts the watch on an idle connection that holds a lock, if the option is in force.
 func (l *pgLock) rest(conn *pgConn) {
 	if l.watches {
 		conn.watch()
 	}
 }
 
-// Release of an attempt that is in doubt has nobody to ask: its connection was
-// closed.
+// Release of an attempt whose outcome is in doubt is not possible, because its connection was closed.
 func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
 	switch {
@@ -165,13 +164,13 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	case conn == nil:
 		return errConnectionLost
 	}
-	if !conn.wake() {
+	if !conn.stopWatching() {
 		conn.Release()
 		return errConnectionLost
 	}
 	held, err := l.release(ctx, conn, g)
 	if err != nil {
-		conn.drop() // it may still have the lock, and nothing may have been sent: the pool would keep it
+		conn.closeForGood() // it may still hold the lock even if nothing was sent, and the pool would keep it
 		return err
 	}
 	conn.Release()
@@ -181,11 +180,11 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// Close ends what is still held: it belongs to connections.
+// Close ends the locks that are still held by closing their connections.
 func (l *pgLock) Close() error {
 	for _, conn := range l.holds.takeAll() {
 		if conn != nil {
-			conn.drop()
+			conn.closeForGood()
 		}
 	}
 	l.pool.Close()

@@ -15,32 +15,32 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// Definition describes a lock of the user's own: a program that speaks package protocol, and
-// what is known of the lock.
+// Definition describes a user's own lock: a program that implements package protocol, and the lock's
+// properties.
 type Definition struct {
 	Name string `json:"name"`
-	// Program is what each worker starts, or, if it wraps a child, each attempt.
+	// Program is the command that each worker starts or, with Wraps, that each attempt starts.
 	Program protocol.Command `json:"program"`
-	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer
-	// it may take to be free again.
+	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer the lock may take to
+	// become free.
 	TTL   time.Duration `json:"ttl_ns,omitempty"`
 	Grace time.Duration `json:"grace_ns,omitempty"`
-	// What the lock can do, as in Info.
+	// The lock's capabilities, as in Info.
 	Session bool `json:"session,omitempty"`
 	Queues  bool `json:"queues,omitempty"`
 	Renew   bool `json:"renew,omitempty"`
 	Ask     bool `json:"ask,omitempty"`
 	Tokens  bool `json:"tokens,omitempty"`
 	Shared  bool `json:"shared,omitempty"`
-	// Works: the client itself lets the time of the critical section pass.
+	// Works: the client itself spends the time of the critical section.
 	Works bool `json:"works,omitempty"`
-	// Wraps: the program speaks no protocol, but runs a child under the lock. BusyStatus is
-	// its exit status when somebody else has the lock; 0 for none.
+	// Wraps: the program does not speak the protocol, but runs a child under the lock. BusyStatus is its exit
+	// status when another client holds the lock; 0: it has no such status.
 	Wraps      bool `json:"wraps,omitempty"`
 	BusyStatus int  `json:"busy_status,omitempty"`
 }
 
-// Info describes the lock as Table does those of lockcheck. Servers is left to the caller.
+// Info describes the lock as Table describes lockcheck's own locks. The caller sets Servers.
 func (d Definition) Info() Info {
 	info := Info{
 		Name: d.Name, Summary: "a lock of your own",
@@ -64,8 +64,8 @@ func (d Definition) Info() Info {
 	return info
 }
 
-// Find returns the lock of a definition, with the options in the name, or for nil that of
-// the name. False: there is none.
+// Find returns the lock that the definition describes, with the options in the name. If the definition is nil,
+// it returns lockcheck's lock of that name. The result is false if there is no such lock or option.
 func Find(name string, definition *Definition) (Info, bool) {
 	if definition == nil {
 		return ByName(name)
@@ -74,13 +74,13 @@ func Find(name string, definition *Definition) (Info, bool) {
 	return definition.Info().With(options)
 }
 
-// program is one worker's client of a lock of the user's own.
+// program is one worker's client of a user's own lock.
 type program struct {
 	Definition
 	client *protocol.Client
 
 	mu sync.Mutex
-	// asked are the attempts whose acquire has not been answered: false for one that was
+	// asked has the attempts whose acquire has not been answered. The value is false if the attempt was
 	// released in the meantime.
 	asked map[string]bool
 }
@@ -119,7 +119,7 @@ func Servers(addresses []string) []protocol.Server {
 			continue
 		}
 		servers[i].Host = host
-		servers[i].Port, _ = strconv.Atoi(port) // one of ours is a number
+		servers[i].Port, _ = strconv.Atoi(port) // lockcheck's own addresses have numeric ports
 	}
 	return servers
 }
@@ -145,18 +145,17 @@ func (p *program) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID, Token: answer.OK.Token, Until: p.until(answer, a.TTL), Lost: lost}, nil
 }
 
-// errTakenBack is the outcome of a grant that came after its attempt was given up.
+// errTakenBack is the outcome of a grant that arrived after its attempt was abandoned.
 var errTakenBack = errors.New("it was granted after the attempt was given up")
 
-// takeBack releases what nobody wants any more.
+// takeBack releases a grant that arrived after its attempt was abandoned.
 func (p *program) takeBack(a Attempt) error {
 	p.client.Forget(a.ID)
 	return errors.Join(errTakenBack, p.client.Send(protocol.Request{Op: protocol.Release, Key: a.Key, Attempt: a.ID}))
 }
 
-// until is the end of the validity: what the client says, or the lease from when it was
-// asked for. A lock that its client keeps has none, whatever the client says: it moves that
-// end on without a word.
+// until returns the end of the validity: the client's value, or else the lease counted from the request. With a
+// session it is 0 whatever the client says: the client extends the session without reporting a new end.
 func (p *program) until(answer protocol.Answer, ttl time.Duration) int64 {
 	switch {
 	case p.Session:
@@ -211,7 +210,7 @@ func (p *program) ClientName() string { return p.client.Name }
 
 func (p *program) Close() error { return p.client.Close() }
 
-// ask makes a call about a grant. It waits as long as the client takes, as programs do.
+// ask makes a call about a grant. It waits for as long as the client takes, as programs do.
 func (p *program) ask(ctx context.Context, op protocol.Op, g Grant, ttl time.Duration) (protocol.Answer, error) {
 	answer, err := p.client.Call(context.WithoutCancel(ctx), protocol.Request{
 		Op: op, Key: g.Key, Attempt: g.ID, Token: g.Token, TTLMS: ttl.Milliseconds(),
@@ -222,7 +221,7 @@ func (p *program) ask(ctx context.Context, op protocol.Op, g Grant, ttl time.Dur
 	return answer, failure(answer)
 }
 
-// failure is what an answer says went wrong; nil for ok.
+// failure returns the error that an answer reports; nil for ok.
 func failure(a protocol.Answer) error {
 	switch {
 	case a.Busy != nil:
@@ -244,7 +243,7 @@ func (p *program) begin(attempt string) {
 	p.asked[attempt] = true
 }
 
-// giveUp notes that nobody wants an attempt any more.
+// giveUp records that the attempt is abandoned, unless it has been answered.
 func (p *program) giveUp(attempt string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// TestProgramUntil: a session ends with its loss, whatever its client says. A deadline that it
-// outlives would excuse those who release it.
+// TestProgramUntil: a session ends only when it is lost, whatever its client states as the end. If the end were
+// believed, a release after it would be excused.
 func TestProgramUntil(t *testing.T) {
 	const said, sent = 5_000, 1_000
 	for _, c := range []struct {

@@ -8,21 +8,21 @@ import (
 	"net"
 )
 
-// Words between the clients of the queue and its consumer, a line each. A client that
-// closes its connection has left the queue, or is done.
+// Messages between the queue's clients and its consumer, one per line. A client that closes its connection
+// leaves the queue or has finished.
 const (
-	QueueTurn = "turn\n" // the consumer has come to the operation of this client
-	QueueDone = "done\n" // the operation is over; the answer is the same
+	QueueTurn = "turn\n" // the consumer calls up this client's operation
+	QueueDone = "done\n" // the operation is over; the consumer answers with the same message
 )
 
-// queue sends operations to one consumer, which calls up one after the other: no lock is
-// needed where nobody else does anything. An operation lasts as long as its connection.
+// queue sends operations to a single consumer, which calls them up one at a time. No lock is needed if only the
+// consumer's choice lets an operation run. An operation lasts as long as its connection.
 type queue struct {
-	consumer string // its socket
+	consumer string // path of its socket
 	turns    handles[*queueTurn]
 }
 
-// queueTurn is an operation that was called up.
+// queueTurn is an operation that the consumer has called up.
 type queueTurn struct {
 	net.Conn
 	answers *bufio.Reader
@@ -35,8 +35,8 @@ func openQueue(c Config) (Lock, error) {
 	return &queue{consumer: c.Nodes[0]}, nil
 }
 
-// Acquire sends an operation and waits until it is called up. It takes it back by leaving:
-// a consumer that is stopped finds that when it goes on.
+// Acquire sends an operation and waits until the consumer calls it up. It withdraws the operation by closing
+// the connection. A stopped consumer sees that when it continues.
 func (q *queue) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", q.consumer)
 	if err != nil {
@@ -46,20 +46,20 @@ func (q *queue) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	leave := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_, err = conn.Write([]byte(a.Key + "\n"))
 	if err == nil {
-		err = turn.hear(QueueTurn)
+		err = turn.awaitMessage(QueueTurn)
 	}
 	if !leave() {
 		err = errors.Join(ctx.Err(), err)
 	}
 	if err != nil {
-		return Grant{}, &NoEffectError{Err: errors.Join(err, closing(conn))}
+		return Grant{}, &NoEffectError{Err: errors.Join(err, closeIgnoringClosed(conn))}
 	}
 	q.turns.put(a.ID, turn)
 	return Grant{Key: a.Key, ID: a.ID}, nil
 }
 
-// hear waits for a word of the consumer.
-func (t *queueTurn) hear(word string) error {
+// awaitMessage reads a message from the consumer, and fails if it is not the expected one.
+func (t *queueTurn) awaitMessage(word string) error {
 	said, err := t.answers.ReadString('\n')
 	if err == nil && said != word {
 		err = fmt.Errorf("the consumer said %q", said)
@@ -67,8 +67,8 @@ func (t *queueTurn) hear(word string) error {
 	return err
 }
 
-// closing closes a connection, which may be closed already.
-func closing(conn net.Conn) error {
+// closeIgnoringClosed closes a connection that may be closed already.
+func closeIgnoringClosed(conn net.Conn) error {
 	if err := conn.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -85,13 +85,13 @@ func (q *queue) Release(ctx context.Context, g Grant) error {
 	if _, err := turn.Write([]byte(QueueDone)); err != nil {
 		return err
 	}
-	return turn.hear(QueueDone)
+	return turn.awaitMessage(QueueDone)
 }
 
 func (q *queue) Close() error {
 	var errs []error
 	for _, turn := range q.turns.takeAll() {
-		errs = append(errs, closing(turn))
+		errs = append(errs, closeIgnoringClosed(turn))
 	}
 	return errors.Join(errs...)
 }

@@ -16,14 +16,14 @@ import (
 	"lockcheck/history"
 )
 
-// releaseScript and renewScript act only if the caller still is the holder, as
-// the documentation of SET asks: a plain DEL would remove somebody else's lock.
+// releaseScript and renewScript act only if the caller is still the holder, as the documentation of SET
+// requires: a plain DEL could remove another client's lock.
 var (
 	releaseScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 	renewScript   = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
-// redisLock is the lock of one Redis: SET key id NX GET PX ttl.
+// redisLock is the lock on one Redis: SET key id NX GET PX ttl.
 type redisLock struct{ client *redisClient }
 
 func openRedis(c Config) (Lock, error) {
@@ -31,7 +31,7 @@ func openRedis(c Config) (Lock, error) {
 }
 
 func openRedlock(c Config) (Lock, error) {
-	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
+	// The algorithm includes a timeout for each request, which go-redis respects only with CallDeadlines.
 	options := append(slices.Clone(c.options), CallDeadlines)
 	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
 }
@@ -71,15 +71,15 @@ func (l *redisLock) Holds(ctx context.Context, g Grant) (bool, error) {
 
 func (l *redisLock) Close() error { return l.client.Close() }
 
-// redisClient is a client of go-redis, and what must be known of it to tell an outcome.
+// redisClient is a go-redis client with the count of lost answers, which is needed to classify an outcome.
 type redisClient struct {
 	redisCommands
 	lost *lostAnswers
-	// tag comes before the names of all keys; "" for nothing.
+	// tag precedes the names of all keys; "" for none.
 	tag string
 }
 
-// redisCommands is what the clients of go-redis and a single connection of theirs have in common.
+// redisCommands is the common part of go-redis clients and of their single connections.
 type redisCommands interface {
 	redis.Cmdable
 	Close() error
@@ -90,7 +90,7 @@ func newRedisClient(addr string, options optionSet) *redisClient {
 	return &redisClient{redisCommands: dialRedis(addr, options, lost), lost: lost}
 }
 
-// dialRedis has the settings that go-redis has by itself.
+// dialRedis uses go-redis's default settings, except where an option changes them.
 func dialRedis(addr string, options optionSet, lost *lostAnswers) *redis.Client {
 	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(CallDeadlines), Limiter: lost}
 	if options.has(noRetries) {
@@ -99,11 +99,12 @@ func dialRedis(addr string, options optionSet, lost *lostAnswers) *redis.Client 
 	return redis.NewClient(settings)
 }
 
-// lostAnswers counts the requests of a client that may have been carried out although
-// nobody saw an answer. go-redis sends such a request again and tells of the last answer
-// only, which may be to what an earlier one did: a key is taken, by the attempt that asks;
-// a lock is not held, because it was just released. go-redis asks a Limiter before each
-// request and tells it what came of it; this one limits nothing.
+// lostAnswers counts the requests of a client that may have been carried out although no answer arrived.
+// go-redis retries such a request and returns only the last answer, which may result from the first try. Then a
+// key is taken by the attempt itself, or a lock is not held because it was just released.
+//
+// It implements Limiter, which go-redis calls before each request and after it with the result. It limits
+// nothing.
 type lostAnswers struct{ n atomic.Int64 }
 
 func (l *lostAnswers) Allow() error { return nil }
@@ -114,9 +115,9 @@ func (l *lostAnswers) ReportResult(err error) {
 	}
 }
 
-// harmless says whether nothing was done about a request: the server answered with an
-// error, or it was never sent. Once it is sent go-redis no longer looks at a context but
-// for its deadline, which is then a timeout of the connection.
+// harmless reports whether a request certainly had no effect: the server answered with an error, or the request
+// was never sent. Once a request is sent, go-redis only respects the context's deadline, and reports it as a
+// timeout of the connection.
 func harmless(err error) bool {
 	var answer redis.Error
 	var op *net.OpError
@@ -124,8 +125,8 @@ func harmless(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout)
 }
 
-// outcome makes a call and classifies its error. What it was refused with is certain only
-// if no answer was lost in the meantime.
+// outcome makes a call and classifies its error. A refusal is certain only if no answer was lost in the
+// meantime.
 func (c *redisClient) outcome(call func() error) error {
 	before := c.lost.n.Load()
 	err := call()
@@ -133,7 +134,7 @@ func (c *redisClient) outcome(call func() error) error {
 	case err == nil:
 		return nil
 	case c.lost.n.Load() != before:
-		return fmt.Errorf("after a lost answer: %v", err) // not %w: of no class
+		return fmt.Errorf("after a lost answer: %v", err) // %v instead of %w, so that OutcomeOf returns Unknown
 	case OutcomeOf(err) == Unknown && harmless(err):
 		return &NoEffectError{Err: err}
 	}
@@ -146,7 +147,7 @@ func (c *redisClient) set(ctx context.Context, a Attempt) error {
 		holder, err := c.SetArgs(ctx, c.tag+a.Key, a.ID, redis.SetArgs{Mode: "NX", Get: true, TTL: a.TTL}).Result()
 		switch {
 		case errors.Is(err, redis.Nil):
-			return nil // with GET an empty answer means that there was no holder
+			return nil // with GET, an empty answer means that there was no holder
 		case err == nil:
 			return &BusyError{Holder: holder}
 		}
@@ -154,7 +155,7 @@ func (c *redisClient) set(ctx context.Context, a Attempt) error {
 	})
 }
 
-// holds asks whether the key is that of the grant.
+// holds reports whether the key belongs to the grant.
 func (c *redisClient) holds(ctx context.Context, g Grant) (bool, error) {
 	holder, err := c.Get(ctx, c.tag+g.Key).Result()
 	if errors.Is(err, redis.Nil) {
@@ -163,18 +164,18 @@ func (c *redisClient) holds(ctx context.Context, g Grant) (bool, error) {
 	return err == nil && holder == g.ID, err
 }
 
-// release removes the key if it is that of the grant.
+// release removes the key if it belongs to the grant.
 func (c *redisClient) release(ctx context.Context, g Grant) error {
 	return c.outcome(func() error { return c.run(ctx, releaseScript, g) })
 }
 
-// renew extends the lease if the key is that of the grant. To do so twice is no failure, so
-// that a refusal is certain.
+// renew extends the lease if the key belongs to the grant. A retry after a successful renewal succeeds, too, so
+// a refusal is always certain.
 func (c *redisClient) renew(ctx context.Context, g Grant, ttl time.Duration) error {
 	return c.run(ctx, renewScript, g, ttl.Milliseconds())
 }
 
-// run runs an owner-checked script.
+// run runs a script that checks the owner; ErrNotHeld if it did nothing.
 func (c *redisClient) run(ctx context.Context, script *redis.Script, g Grant, args ...any) error {
 	done, err := script.Eval(ctx, c, []string{c.tag + g.Key}, append([]any{g.ID}, args...)...).Int()
 	if err == nil && done == 0 {

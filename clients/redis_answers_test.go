@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestRedisAnswers: what a server says is certain, unless go-redis asked it again because
-// it had lost an answer: an attempt may have met its own key.
+// TestRedisAnswers: a server's answer is certain unless an earlier answer was lost and go-redis retried. Then
+// an attempt may have found its own key.
 func TestRedisAnswers(t *testing.T) {
 	const (
 		hangUp   = ""
@@ -40,7 +40,7 @@ func TestRedisAnswers(t *testing.T) {
 		{"redis", "release", []string{errorful}, NoEffect},
 		{"redis", "release", []string{hangUp, refused}, Unknown},
 		{"redis", "renew", []string{refused}, NotHeld},
-		{"redis", "renew", []string{hangUp, refused}, NotHeld}, // it was renewed, or was gone: it is gone
+		{"redis", "renew", []string{hangUp, refused}, NotHeld}, // whether or not the lost request renewed it, the lock is gone now
 		{"redislock", "acquire", []string{"_\r\n"}, Busy},
 		{"redislock", "acquire", []string{hangUp, "_\r\n"}, Unknown},
 		{"redislock", "acquire", []string{hangUp, "+OK\r\n"}, Done},
@@ -56,8 +56,8 @@ func TestRedisAnswers(t *testing.T) {
 	}
 }
 
-// TestRedisClusterAnswers: an answer that was lost is noticed on each server of a cluster, and
-// that a key is elsewhere is no answer to a request.
+// TestRedisClusterAnswers: a lost answer is noticed on every server of a cluster. A redirection to another
+// server is not a lost answer.
 func TestRedisClusterAnswers(t *testing.T) {
 	const granted, own = "$-1\r\n", "$4\r\nw1-1\r\n"
 	for _, c := range []struct {
@@ -91,8 +91,7 @@ func TestRedisClusterAnswers(t *testing.T) {
 	}
 }
 
-// TestRedisWaitAnswers: only what a replica has counts, and nobody knows of the rest what
-// becomes of it.
+// TestRedisWaitAnswers: a grant counts only if a replica has it. Otherwise its outcome is unknown.
 func TestRedisWaitAnswers(t *testing.T) {
 	const (
 		granted, other = "$-1\r\n", "$4\r\nw2-1\r\n"
@@ -107,7 +106,7 @@ func TestRedisWaitAnswers(t *testing.T) {
 		{"acquire", []string{granted, ":2\r\n"}, Done},
 		{"acquire", []string{granted, nobody}, Unknown},
 		{"acquire", []string{granted, "-ERR WAIT cannot be used with replica instances\r\n"}, Unknown},
-		{"acquire", []string{granted, "", one}, Unknown}, // on another connection it tells of nothing
+		{"acquire", []string{granted, "", one}, Unknown}, // a retried WAIT uses another connection, so it confirms nothing
 		{"acquire", []string{other, one}, Busy},
 		{"renew", []string{one, one}, Done},
 		{"renew", []string{one, nobody}, Unknown},
@@ -125,8 +124,7 @@ func TestRedisWaitAnswers(t *testing.T) {
 	}
 }
 
-// TestRedlockOverrunsItsValidity: a majority that answers after the lease has
-// run out makes no holder.
+// TestRedlockOverrunsItsValidity: an attempt whose majority answers after the end of the lease has failed.
 func TestRedlockOverrunsItsValidity(t *testing.T) {
 	var nodes []string
 	for range 3 {
@@ -136,7 +134,7 @@ func TestRedlockOverrunsItsValidity(t *testing.T) {
 	acquire := func(ttl time.Duration) (Grant, error) {
 		return l.Acquire(t.Context(), Attempt{Key: "k0", ID: "w1-1", TTL: ttl})
 	}
-	// Its drift alone is 2 ms. These servers do not confirm that they gave it back.
+	// Its drift alone is 2 ms. These servers do not confirm the release.
 	if _, err := acquire(time.Millisecond); OutcomeOf(err) != Unknown || !strings.Contains(err.Error(), "3 servers may still") {
 		t.Errorf("lease of 1 ms: %v", err)
 	}
@@ -160,7 +158,7 @@ func TestRedlockDrift(t *testing.T) {
 	}
 }
 
-// TestRedlockVotes: what the answers of the servers amount to.
+// TestRedlockVotes: how the answers of the servers are combined.
 func TestRedlockVotes(t *testing.T) {
 	lost := errors.New("connection reset")
 	busy := func(holder string) error { return &BusyError{Holder: holder} }

@@ -4,8 +4,7 @@ package clients
 
 import "github.com/redis/go-redis/v9"
 
-// openRedisFailover is the lock of one Redis, on the primary that the Sentinels
-// name at the moment.
+// openRedisFailover is the lock on one Redis, at the primary that the Sentinels currently name.
 func openRedisFailover(c Config) (Lock, error) {
 	lost := new(lostAnswers)
 	return &redisLock{client: &redisClient{redisCommands: dialFailover(c, lost), lost: lost}}, nil
@@ -20,6 +19,6 @@ func dialFailover(c Config, lost *lostAnswers) *redis.Client {
 		settings.MaxRetries = -1
 	}
 	client := redis.NewFailoverClient(settings)
-	client.Options().Limiter = lost // for which FailoverOptions has no place
+	client.Options().Limiter = lost // FailoverOptions has no field for a Limiter
 	return client
 }

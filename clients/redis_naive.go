@@ -6,8 +6,7 @@ import (
 	"context"
 )
 
-// redisNoExpiry is SET NX without a lease: a holder that dies takes the lock
-// with it.
+// redisNoExpiry is SET NX without a lease: if the holder dies, the lock is never released.
 type redisNoExpiry struct{ client *redisClient }
 
 func openRedisNoExpiry(c Config) (Lock, error) {
@@ -15,7 +14,7 @@ func openRedisNoExpiry(c Config) (Lock, error) {
 }
 
 func (l *redisNoExpiry) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	a.TTL = 0 // for go-redis: no expiry
+	a.TTL = 0 // go-redis: no expiry
 	if err := l.client.set(ctx, a); err != nil {
 		return Grant{}, err
 	}
@@ -28,7 +27,7 @@ func (l *redisNoExpiry) Release(ctx context.Context, g Grant) error {
 
 func (l *redisNoExpiry) Close() error { return l.client.Close() }
 
-// redisUnsafeRelease releases with a plain DEL, whoever holds the lock by then.
+// redisUnsafeRelease releases with a plain DEL, whichever client holds the lock by then.
 type redisUnsafeRelease struct{ redisLock }
 
 func openRedisUnsafeRelease(c Config) (Lock, error) {

@@ -14,15 +14,15 @@ import (
 const (
 	// waitReplicas is how many replicas must have a grant.
 	waitReplicas = 1
-	// waitLimit is how long the primary waits for them. It is shorter than a call is given.
+	// waitLimit is how long the primary waits for the replicas. It is shorter than the deadline of a call.
 	waitLimit = 500 * time.Millisecond
 )
 
-// errNotReplicated is of no class: the key is there, and a replica may still get it.
+// errNotReplicated has an Unknown outcome: the key exists, and a replica may still receive it.
 var errNotReplicated = errors.New("no replica had it in time")
 
-// redisWait is the lock of one Redis with a replica. A grant or a renewal counts only if WAIT
-// says that a replica has it.
+// redisWait is the lock on one Redis with a replica. A grant or a renewal counts only if WAIT confirms that a
+// replica has it.
 type redisWait struct {
 	redisLock
 	primary *redis.Client
@@ -50,9 +50,9 @@ func (l *redisWait) Renew(ctx context.Context, g Grant, ttl time.Duration) (unti
 	return until, err
 }
 
-// replicated makes a change and waits for it to reach a replica. Both are on one connection:
-// WAIT is about the writes of its own, and on that of a new primary would tell of nothing that
-// the former one was asked to do.
+// replicated makes a change and waits until a replica has it, both on one connection. WAIT covers only the
+// writes of its own connection. On a connection to a new primary, it would confirm nothing about a write to the
+// former one.
 func (l *redisWait) replicated(ctx context.Context, change func(on *redisLock) error) error {
 	conn := l.primary.Conn()
 	defer conn.Close() //nolint:errcheck // it goes back to its pool
@@ -62,7 +62,7 @@ func (l *redisWait) replicated(ctx context.Context, change func(on *redisLock) e
 	replicas, err := conn.Wait(ctx, waitReplicas, waitLimit).Result()
 	switch {
 	case err != nil:
-		return fmt.Errorf("WAIT: %v", err) // not %w: of no class
+		return fmt.Errorf("WAIT: %v", err) // %v instead of %w, so that OutcomeOf returns Unknown
 	case replicas < waitReplicas:
 		return errNotReplicated
 	}

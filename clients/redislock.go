@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// redisLockLib is the lock of github.com/bsm/redislock as it is.
+// redisLockLib is the lock of github.com/bsm/redislock, used unmodified.
 type redisLockLib struct {
 	redis   *redisClient
 	client  *redislock.Client
@@ -25,8 +25,8 @@ func openRedisLockLib(c Config) (Lock, error) {
 	})
 }
 
-// Acquire counts the validity from before the request: the library does not look at how
-// long the answer took. A request that it sends again renews what the first one was granted.
+// Acquire counts the validity from before the request, because the library ignores how long the answer took. If
+// go-redis retries the request, the retry renews what the first try was granted.
 func (l *redisLockLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
 	var handle *redislock.Lock
@@ -62,7 +62,7 @@ func (l *redisLockLib) Release(ctx context.Context, g Grant) error {
 	})
 }
 
-// redisLockError puts the library's words for a lock that is gone into ours.
+// redisLockError translates the library's errors for a lost lock into ErrNotHeld.
 func redisLockError(err error) error {
 	if errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, redislock.ErrLockNotHeld) {
 		return ErrNotHeld

@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// redlockNodeTimeout bounds one request to one server: "small compared to the
-// total lock auto-release time … in the 5-50 milliseconds range".
+// redlockNodeTimeout bounds one request to one server: "small compared to the total lock auto-release time … in
+// the 5-50 milliseconds range".
 const redlockNodeTimeout = 50 * time.Millisecond
 
 // sequential is an option of Redlock.
@@ -23,8 +23,7 @@ func askSequentially() Option {
 	}
 }
 
-// redlockServer is one of the independent servers on which Redlock rests. Errors are as
-// those of a Lock.
+// redlockServer is one of the independent servers that Redlock uses. Its errors are those of a Lock.
 type redlockServer interface {
 	set(ctx context.Context, a Attempt) error
 	renew(ctx context.Context, g Grant, ttl time.Duration) error
@@ -33,10 +32,9 @@ type redlockServer interface {
 	Close() error
 }
 
-// redlock is the algorithm of the Redis documentation ("Distributed Locks with
-// Redis", section The Redlock Algorithm), with the requests of one attempt sent
-// to all servers at the same time, as its section Retry on Failure advises, unless it is
-// told to send them one after the other.
+// redlock is the algorithm of the Redis documentation ("Distributed Locks with Redis", section The Redlock
+// Algorithm). It sends the requests of an attempt to all servers at once, as the section Retry on Failure
+// advises, or one after the other if sequential is set.
 type redlock struct {
 	servers    []redlockServer
 	sequential bool
@@ -53,14 +51,13 @@ func newRedlock(c Config, dial func(addr string) redlockServer) (Lock, error) {
 	return lock, nil
 }
 
-// redlockDrift is what the published client subtracts for clocks that run at
-// different speeds: 1 % of the TTL and 2 ms for the servers' expiry precision.
+// redlockDrift is what the published client subtracts for clocks with different speeds: 1 % of the TTL, and 2
+// ms for the precision of the servers' expiry.
 func redlockDrift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 func (l *redlock) quorum() int { return len(l.servers)/2 + 1 }
 
-// each runs f on every server, with the node timeout, and returns the errors in the
-// order of the servers.
+// each calls f for every server, with the node timeout, and returns the errors in the order of the servers.
 func (l *redlock) each(ctx context.Context, f func(context.Context, redlockServer) error) []error {
 	errs := make([]error, len(l.servers))
 	ask := func(i int) {
@@ -96,11 +93,11 @@ func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{}, l.refusal(votes, won)
 }
 
-// takeBack releases an attempt that failed on every server, "even those it
-// believed it was not able to lock". It returns on how many it may be left: they had
-// or may have granted it, and did not confirm its removal.
+// takeBack releases a failed attempt on every server, "even those it believed it was not able to lock". It
+// returns the number of servers that may still have the attempt. They granted it, or may have granted it, and
+// did not confirm its removal.
 func (l *redlock) takeBack(ctx context.Context, a Attempt, votes []error) (left int) {
-	// A cancelled attempt must be taken back all the same.
+	// A cancelled attempt must be withdrawn all the same.
 	ctx = context.WithoutCancel(ctx)
 	answers := l.each(ctx, func(ctx context.Context, server redlockServer) error {
 		return server.release(ctx, Grant{Key: a.Key, ID: a.ID})
@@ -115,10 +112,11 @@ func (l *redlock) takeBack(ctx context.Context, a Attempt, votes []error) (left 
 	return left
 }
 
-// refusal says why an attempt failed. It names a holder only if a majority did:
-// a minority may show an attempt that never became a holder. A request whose
-// outcome is unknown may still reach its server, but by itself it can no longer
-// make this attempt a holder: its caller has given up.
+// refusal returns why an attempt failed. It names a holder only if a majority named it: a minority may have an
+// attempt that never became a holder.
+//
+// A request of unknown outcome may still reach its server. It cannot make this attempt a holder any more,
+// because its caller has given up.
 func (l *redlock) refusal(votes []error, won int) error {
 	seen := make(map[string]int)
 	for _, err := range votes {
@@ -150,8 +148,8 @@ func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 	return until, nil
 }
 
-// Release says that the grant is not held only if no server can have had it: one that released it
-// may have made it free for others before the rest answered, that its lease is over.
+// Release returns ErrNotHeld only if no server can have had the grant. If one server released it, others may
+// have been able to get the lock before the rest answered that the lease was over.
 func (l *redlock) Release(ctx context.Context, g Grant) error {
 	votes := l.each(ctx, func(ctx context.Context, server redlockServer) error {
 		return server.release(ctx, g)
@@ -163,8 +161,8 @@ func (l *redlock) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// Holds implements Asker. A majority decides: of two of them one server has answered to
-// both, and a server that has let go of a grant never has it again.
+// Holds implements Asker. A majority decides: any two majorities share a server, and a server that has dropped
+// a grant never has it again.
 func (l *redlock) Holds(ctx context.Context, g Grant) (bool, error) {
 	err := l.majority(l.each(ctx, func(ctx context.Context, server redlockServer) error {
 		holds, err := server.holds(ctx, g)
@@ -187,7 +185,7 @@ func (l *redlock) Close() error {
 	return errors.Join(errs...)
 }
 
-// majority tells what the answers to a release, a renewal or a question amount to.
+// majority combines the servers' answers to a release, a renewal or a question.
 func (l *redlock) majority(votes []error) error {
 	switch {
 	case count(votes, Done) >= l.quorum():
@@ -200,7 +198,7 @@ func (l *redlock) majority(votes []error) error {
 	}
 }
 
-// count says how many of the errors have the outcome.
+// count returns how many of the errors have the outcome.
 func count(errs []error, want Outcome) int {
 	n := 0
 	for _, err := range errs {

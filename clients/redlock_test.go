@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// voter is a server of Redlock that answers when all that are to be asked at once were.
+// voter is a Redlock server that answers only when wait servers have been asked.
 type voter struct {
 	redlockServer
-	asked *atomic.Int64 // of all servers
+	asked *atomic.Int64 // shared by all servers
 	wait  int64
-	order *atomic.Value // string: numbers in the order of their answers
+	order *atomic.Value // string: numbers of the servers in the order of their answers
 	n     int
 }
 
@@ -35,17 +35,16 @@ func (v *voter) set(ctx context.Context, _ Attempt) error {
 
 func (v *voter) release(context.Context, Grant) error { return ErrNotHeld }
 
-// TestSequential: all servers are asked at once, unless the option says that they are asked
-// one after the other.
+// TestSequential: all servers are asked at once, or with the option one after the other.
 func TestSequential(t *testing.T) {
 	for _, c := range []struct {
 		sequential bool
-		wait       int64 // for so many questions before the first answer
+		wait       int64 // number of requests before the first answer
 		want       Outcome
 		order      string
 	}{
 		{false, 5, Done, ""},
-		{true, 5, Unknown, ""}, // the first would wait for the second
+		{true, 5, Unknown, ""}, // the first server would wait for a request to the second
 		{true, 0, Done, "01234"},
 	} {
 		var asked atomic.Int64
@@ -63,7 +62,7 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-// released is a server of Redlock with its answer to a release.
+// released is a Redlock server with a fixed answer to a release.
 type released struct {
 	redlockServer
 	answer error
@@ -71,8 +70,8 @@ type released struct {
 
 func (r released) release(context.Context, Grant) error { return r.answer }
 
-// TestReleaseInParts: a release that freed some servers, or may have, has no known outcome even if
-// most of them no longer had the lock: somebody else may have been granted it in between.
+// TestReleaseInParts: if a release freed some servers, or may have, its outcome is unknown even if most of them
+// no longer had the lock. Another client may have been granted the lock in between.
 func TestReleaseInParts(t *testing.T) {
 	lost := errors.New("no answer")
 	for _, c := range []struct {

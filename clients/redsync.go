@@ -15,7 +15,7 @@ import (
 	"lockcheck/history"
 )
 
-// redsyncLock is Redlock as github.com/go-redsync/redsync has it.
+// redsyncLock is Redlock as implemented by github.com/go-redsync/redsync.
 type redsyncLock struct {
 	clients []*redisClient
 	redsync *redsync.Redsync
@@ -40,8 +40,8 @@ func openRedsync(c Config) (Lock, error) {
 
 func (l *redsyncLock) quorum() int { return len(l.clients)/2 + 1 }
 
-// Acquire makes one attempt. The library takes a failed one back, and does not say
-// whether it could.
+// Acquire makes one attempt. The library withdraws a failed attempt, but does not report whether the withdrawal
+// succeeded.
 func (l *redsyncLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	mutex := l.redsync.NewMutex(a.Key, redsync.WithExpiry(a.TTL),
 		redsync.WithGenValueFunc(func() (string, error) { return a.ID, nil }))
@@ -57,7 +57,7 @@ func (l *redsyncLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{}, err
 }
 
-// lostAnswers returns how many answers each server lost so far.
+// lostAnswers returns, for each server, how many answers were lost so far.
 func (l *redsyncLock) lostAnswers() []int64 {
 	var lost []int64
 	for _, client := range l.clients {
@@ -66,18 +66,17 @@ func (l *redsyncLock) lostAnswers() []int64 {
 	return lost
 }
 
-// monotonic puts a time that was computed from time.Now on the clock of a
-// history.
+// monotonic converts a time that was computed from time.Now to the clock of a history.
 func monotonic(t time.Time) int64 { return history.Now() + time.Until(t).Nanoseconds() }
 
-// Renew extends by the expiry that the mutex was made with.
+// Renew extends the lease by the expiry with which the mutex was created.
 func (l *redsyncLock) Renew(ctx context.Context, g Grant, _ time.Duration) (int64, error) {
 	mutex, known := l.handles.get(g.ID)
 	if !known {
 		return 0, ErrNotHeld
 	}
 	if done, err := mutex.ExtendContext(ctx); !done {
-		// To renew twice what was renewed is no failure: a refusal is one.
+		// A retry after a successful renewal succeeds, too, so a refusal is certain.
 		return 0, l.failure(err, l.lostAnswers())
 	}
 	return monotonic(mutex.Until()), nil
@@ -93,14 +92,13 @@ func (l *redsyncLock) Release(ctx context.Context, g Grant) error {
 		case l.refusals(err, before) == len(l.clients):
 			return ErrNotHeld
 		}
-		// A server that released it at once may have made it free for others before the rest
-		// answered, that its lease is over.
+		// If one server released the lock, others may have been able to get it before the rest answered that
+		// the lease was over.
 		return fmt.Errorf("no majority: %w", err)
 	})
 }
 
-// failure says what the failure of a renewal means: not held, if a majority of the servers
-// answered so.
+// failure classifies the failure of a renewal: ErrNotHeld if a majority of the servers answered so.
 func (l *redsyncLock) failure(err error, before []int64) error {
 	if l.refusals(err, before) >= l.quorum() {
 		return ErrNotHeld
@@ -108,8 +106,8 @@ func (l *redsyncLock) failure(err error, before []int64) error {
 	return fmt.Errorf("no majority: %w", err)
 }
 
-// refusals counts the servers that refused for certain: of one that has lost an answer in
-// the meantime nobody knows what it refused.
+// refusals counts the servers that certainly refused. If a server's answer was lost in the meantime, its
+// refusal may result from the first try and does not count.
 func (l *redsyncLock) refusals(err error, before []int64) int {
 	certain := make(map[int]bool)
 	lossy, expired := 0, 0
@@ -131,7 +129,7 @@ func (l *redsyncLock) refusals(err error, before []int64) int {
 		case errors.As(part, &one):
 			refused[one.Node] = certain[one.Node]
 		case errors.Is(part, redsync.ErrLockAlreadyExpired):
-			expired++ // on a server that the library does not name
+			expired++ // the library does not name this server
 		}
 	}
 	n := max(0, expired-lossy)
@@ -143,8 +141,8 @@ func (l *redsyncLock) refusals(err error, before []int64) int {
 	return n
 }
 
-// parts returns the errors that were joined to one. Until 4.12 the library joined errors by
-// a module that is older than errors.Join.
+// parts flattens joined errors. Until 4.12 the library joined errors with a module that is older than
+// errors.Join.
 func parts(err error) []error {
 	var joined []error
 	switch e := err.(type) {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// ErrEmbeddedOnly is why a build with the tag embedded (EmbeddedOnly) refuses a lock on servers.
+// ErrEmbeddedOnly is the error of a build with the tag embedded (EmbeddedOnly) for a lock that needs servers.
 var ErrEmbeddedOnly = errors.New("this lockcheck has only the locks that need no servers; make build makes the whole program")
 
-// What the table says of the locks on servers: their options, and the bounds of their leases. The
-// code of those locks is in files of its own, which a build with the tag embedded leaves out.
+// This file has what the table states about the locks on servers: their options and the limits of their leases.
+// The code of these locks is in other files, which a build with the tag embedded leaves out.
 
-// What a careful user sets in the options of go-redis.
+// Options of the locks that use go-redis.
 const (
 	noRetries = "no-retries"
-	// CallDeadlines is an option of the locks by go-redis.
+	// CallDeadlines makes go-redis respect the deadlines of calls.
 	CallDeadlines = "call-deadlines"
 )
 
@@ -28,12 +28,12 @@ func redisNoRetries() Option {
 	return Option{Name: noRetries, Adds: "go-redis sends no request again (MaxRetries -1)"}
 }
 
-// ClusterTag stands before the names of all keys in a Redis Cluster. It is a hash tag: all keys
-// are in its slot, so that one server at a time has them.
+// ClusterTag precedes the names of all keys in a Redis Cluster. As a hash tag it puts all keys into one slot,
+// so exactly one server at a time owns them.
 const ClusterTag = "{lock}"
 
-// redisClusterOptions lacks what go-redis does not offer for a cluster: without being sent
-// again a request does not follow its key to another server either.
+// redisClusterOptions lacks no-retries, which go-redis does not support for a cluster: without retries a
+// request could not follow its key to another server.
 func redisClusterOptions() []Option {
 	options := redisOptions()
 	return options[1:]
@@ -42,7 +42,7 @@ func redisClusterOptions() []Option {
 // FailoverName is the name under which Sentinels know the primary.
 const FailoverName = "lock"
 
-// withdrawOption is the name of what consulLock.withdraw is for.
+// withdrawOption is the option that makes consulLock.withdraw take back unanswered requests.
 const withdrawOption = "withdraw"
 
 func consulOptions() []Option {
@@ -66,7 +66,7 @@ func etcdOptions() []Option {
 	})
 }
 
-// etcdSessionOptions are those of all locks by a session of the client library.
+// etcdSessionOptions returns the options of all locks that use a session of the client library.
 func etcdSessionOptions() []Option {
 	return []Option{
 		{
@@ -84,10 +84,10 @@ func etcdSessionOptions() []Option {
 	}
 }
 
-// Options of the locks by etcd's Lock service.
+// Options of the locks that use etcd's Lock service.
 const (
 	checkKeepAlive = "check-keepalive"
-	// WatchKeepAlive is the one that goes on looking.
+	// WatchKeepAlive also checks during the critical section.
 	WatchKeepAlive = "watch-keepalive"
 )
 
@@ -105,15 +105,16 @@ func etcdV3LockOptions(notification string) []Option {
 
 const goZooKeeper = "github.com/go-zookeeper/zk"
 
-// Bounds of a session's timeout, as our servers are told. Within them a client
-// gets what it asks for, rounded up to their next tick of 200 ms when it runs out.
+// Limits of a session's timeout in our servers' configuration. Within them a client gets what it requests. The
+// servers end a session at their next tick of 200 ms.
 const (
 	ZooKeeperMinTTL = 400 * time.Millisecond
 	ZooKeeperMaxTTL = time.Minute
 	zkTTL           = 2 * time.Second
 )
 
-// zkDelivered are 2 and 20 ticks, of the 2 s that the sample configuration and the official image have.
+// zkDelivered returns the default limits, 2 and 20 ticks. A tick is 2 s in the sample configuration and in the
+// official image.
 func zkDelivered() Delivered {
 	return Delivered{MinTTL: 4 * time.Second, MinSetting: "minSessionTimeout", MaxTTL: 40 * time.Second, MaxSetting: "maxSessionTimeout"}
 }
@@ -135,11 +136,11 @@ func zkLibOptions() []Option {
 	}
 }
 
-// zkNotified is how the holder of a lock on ZooKeeper learns of its loss, where its client tells at once.
+// zkNotified is the LossNotification of a lock on ZooKeeper whose client reports a loss immediately.
 const zkNotified = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
 
-// galeraGrace is how long servers and workers may take to be in step again after a fault: 5 s
-// until a server that is silent is left out, and as long until it is back.
+// galeraGrace is how long servers and workers may take to agree again after a fault: 5 s until the cluster
+// excludes a silent server, and as long until the server is back.
 const galeraGrace = 10*time.Second + sqlGrace
 
 // OneServer is an option of the locks on Galera.
@@ -152,7 +153,7 @@ func galeraOptions() []Option {
 	}}
 }
 
-// Options of the lock that is an INSERT.
+// Options of postgres-insert.
 const (
 	takeOver    = "take-over"
 	clocksApart = "clocks-apart"
@@ -171,30 +172,30 @@ func insertOptions() []Option {
 }
 
 const (
-	// memcachedTick is how often memcached looks at its clock. A key that is to last for n seconds
-	// ends with the n-th tick, of which the first may come at once.
+	// memcachedTick is the interval at which memcached checks its clock. A key that is to last for n seconds
+	// ends with the n-th tick, and the first tick may come at once.
 	memcachedTick = time.Second
-	// memcachedMaxTTL is the longest time that is not taken for a date ("Expiration times" in
-	// memcached's protocol.txt), less the tick that is added.
+	// memcachedMaxTTL is the longest lifetime that memcached does not interpret as a date ("Expiration times"
+	// in memcached's protocol.txt), minus the tick that is added.
 	memcachedMaxTTL = 30*24*time.Hour - memcachedTick
 )
 
-// NATSStream is the stream that has the key-value bucket of the locks.
+// NATSStream is the stream behind the key-value bucket of the locks.
 const NATSStream = "KV_" + natsBucket
 
 const (
 	natsBucket = "lockcheck"
-	// natsTTLStep is the unit of leases. The server cuts off what is beyond whole ones.
+	// natsTTLStep is the unit of leases. The server truncates a lease to whole units.
 	natsTTLStep = time.Second
 )
 
-// KubernetesToken is by what its API servers know lockcheck.
+// KubernetesToken is the bearer token that identifies lockcheck to its API servers.
 const KubernetesToken = "lockcheck"
 
 const (
-	// KubernetesNamespace is there on every cluster, and has the leases.
+	// KubernetesNamespace contains the Leases. It exists in every cluster.
 	KubernetesNamespace = "default"
-	// kubernetesTTLStep is the unit in which a Lease tells how long it lasts.
+	// kubernetesTTLStep is the unit of the duration in a Lease.
 	kubernetesTTLStep = time.Second
 )
 

@@ -15,7 +15,7 @@ func sqlKeepAlives() Option {
 	return Option{Name: KeepAlives, Adds: "a connection on which nothing comes back is given up after 3 s, before the server ends its session"}
 }
 
-// pgOptions are those of the locks that PostgreSQL ends with a connection.
+// pgOptions returns the options of the locks that PostgreSQL ends with a connection.
 func pgOptions() []Option {
 	return []Option{sqlKeepAlives(), {
 		Name: WatchConnection, Adds: "a read is pending on the connection that holds the lock: who holds it is notified when the connection is seen to close",
@@ -26,22 +26,21 @@ func pgOptions() []Option {
 }
 
 const (
-	// SQLClientSilence is how long a client with KeepAlives keeps a connection on which
-	// nothing comes back. It is shorter than SQLServerSilence, so that a holder
-	// who is cut off knows it before the server gives its lock to somebody else.
+	// SQLClientSilence is how long a client with KeepAlives keeps a connection on which nothing arrives. It is
+	// shorter than SQLServerSilence, so a holder that is cut off knows it before the server grants its lock to
+	// another client.
 	SQLClientSilence = 3 * time.Second
-	// SQLServerSilence is how long our servers keep the session of a client that is
-	// not heard of, and with it the client's locks. By default that is more than two
-	// hours.
+	// SQLServerSilence is how long our servers keep the session of a silent client, and with it the client's
+	// locks. The default of the servers is more than two hours.
 	SQLServerSilence = 5 * time.Second
 
 	// sqlProbe is the time between two keep-alives.
 	sqlProbe = time.Second
 )
 
-// sqlDialer dials connections that end when the server is not heard of for
-// SQLClientSilence. Without that a client that is cut off would not know for minutes:
-// who holds a lock by a connection has nothing to send.
+// sqlDialer dials connections that fail if nothing arrives from the server for SQLClientSilence. Without that,
+// a client that is cut off would not notice for minutes, because a holder of a connection's lock has nothing to
+// send.
 func sqlDialer() *net.Dialer {
 	return &net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{
@@ -51,8 +50,8 @@ func sqlDialer() *net.Dialer {
 	}
 }
 
-// limitSilence bounds the time that data may stay unacknowledged; keep-alives
-// are only sent when there are none.
+// limitSilence bounds how long data may stay unacknowledged. TCP sends keep-alives only if there are no such
+// data.
 func limitSilence(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) {

@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// TestSQLWithoutLogin: whatever a server does instead of letting the client in,
-// it was not asked for a lock yet.
+// TestSQLWithoutLogin: a server that fails before the client is logged in has received no request for a lock.
 func TestSQLWithoutLogin(t *testing.T) {
 	for _, lock := range []string{"postgres-session", "postgres-lease", "mariadb", "galera-forupdate", "galera-insert"} {
 		for _, c := range failing {
@@ -34,8 +33,8 @@ func TestSQLWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestSQLSilence: a holder with keep-alives that is cut off knows it before its server gives
-// the lock away, and the table tells who is notified, and when.
+// TestSQLSilence: a holder with keep-alives that is cut off learns it before its server gives the lock away.
+// The table states who is notified, and when.
 func TestSQLSilence(t *testing.T) {
 	if SQLClientSilence >= SQLServerSilence {
 		t.Errorf("the client is silent for %s, the server for %s", SQLClientSilence, SQLServerSilence)
@@ -76,7 +75,7 @@ func TestSQLOutcome(t *testing.T) {
 	}
 }
 
-// fakeMaria connects to nothing.
+// fakeMaria is a connector whose connections do nothing.
 type fakeMaria struct{ driver.Conn }
 
 func (f fakeMaria) Connect(context.Context) (driver.Conn, error) { return f, nil }
@@ -116,7 +115,7 @@ func TestMariaReleaseFailed(t *testing.T) {
 	}
 }
 
-// greets is a PostgreSQL that lets everybody in and does nothing else.
+// greets is a PostgreSQL that accepts every login and answers nothing else.
 func greets(conn net.Conn) {
 	defer conn.Close()
 	server := pgproto3.NewBackend(conn, conn)
@@ -128,8 +127,8 @@ func greets(conn net.Conn) {
 	}
 }
 
-// TestPostgresReleaseFailed: the pool keeps no connection that may still have the lock. With a
-// context that is over nothing is sent.
+// TestPostgresReleaseFailed: the pool keeps no connection that may still have the lock. With a cancelled
+// context nothing is sent.
 func TestPostgresReleaseFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		release func(context.Context, *pgConn, Grant) (bool, error)
@@ -164,7 +163,7 @@ func TestPostgresReleaseFailed(t *testing.T) {
 	}
 }
 
-// TestGaleraServers: workers begin with different servers, unless all are to use one.
+// TestGaleraServers: workers begin with different servers, unless the option one-server is set.
 func TestGaleraServers(t *testing.T) {
 	for _, c := range []struct{ lock, worker, want string }{
 		{"galera-insert", "w1", "[n1 n2 n3]"}, {"galera-insert", "w3", "[n3 n1 n2]"}, {"galera-insert", "w5", "[n2 n3 n1]"},

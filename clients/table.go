@@ -9,38 +9,36 @@ import (
 	"lockcheck/history"
 )
 
-// Config is what a worker needs to reach the servers of its lock.
+// Config is what a worker needs to use a lock.
 type Config struct {
 	Worker string   // name of the worker, for connection names and logs
 	Nodes  []string // addresses of the servers in the order of their names
 	Folder string   // shared by all workers of a run, for a lock without servers
-	// TTL is the lease that attempts will ask for: some clients have one session
-	// for all of them.
+	// TTL is the lease that attempts will request. Some clients need it when they open, because one session
+	// serves all attempts.
 	TTL time.Duration
-	// Permits is how many may hold a key at once; 0 for one. Only for a lock that has permits.
+	// Permits is how many clients may hold a key at once; 0 means 1. Only for a lock with Info.Permits.
 	Permits int
-	// LockDelay is how long the service keeps the lock of a lost session from
-	// everybody else; nil for the shortest time. Only for a lock that has such a delay.
+	// LockDelay is how long the service refuses the lock to others after its session was lost; nil for the
+	// shortest delay. Only for a lock with Info.LockDelay.
 	LockDelay *time.Duration
-	// NoKeepAlive leaves the lease of a Session to run out; only for a client that
-	// can do so.
+	// NoKeepAlive lets the lease of a Session expire without renewal; only for a client that supports it.
 	NoKeepAlive bool
-	// Timeout is what calls will be given; for a client that is told so once.
+	// Timeout is the deadline that calls will have, for a client that must know it when it opens.
 	Timeout time.Duration
-	// Stop is closed when nobody wants the lock any more, if it is not open yet; nil for
-	// never.
+	// Stop is closed when the lock is no longer needed, so that Open can give up; nil: never.
 	Stop <-chan struct{}
 
 	options optionSet
 }
 
-// number is that of the worker, from 1; 0 for one whose name has none.
+// number returns the worker's number, from 1; 0 if its name has none.
 func (c Config) number() int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(c.Worker, "w"))
 	return n
 }
 
-// Modules that several locks are built on.
+// Modules on which several locks are built.
 const (
 	goRedis    = "github.com/redis/go-redis/v9"
 	etcdClient = "go.etcd.io/etcd/client/v3"
@@ -53,7 +51,7 @@ const (
 	goNATS     = "github.com/nats-io/nats.go"
 )
 
-// Table lists all locks. The order is the one in which they are shown.
+// Table lists all locks in the order in which they are shown.
 func Table() []Info {
 	locks := slices.Concat(embeddedLocks(), redisLocks(), []Info{fileInfo()}, etcdLocks(), zookeeperLocks(), consulLocks(),
 		[]Info{kubernetesInfo()}, natsLocks(), postgresLocks(), []Info{getLockInfo(), memcachedInfo()}, galeraLocks())
@@ -63,14 +61,14 @@ func Table() []Info {
 	return locks
 }
 
-// as is a lock of the same family, by its own name and summary and what is different about it.
+// as derives a lock of the same family, with its own name, its own summary and the given changes.
 func (i Info) as(name, summary string, change func(*Info)) Info {
 	i.Name, i.Summary = name, summary
 	change(&i)
 	return i
 }
 
-// What locks of several families have in common, in words.
+// Texts that locks of several families share.
 const (
 	notifiedByRenewal = "when a renewal fails"
 	wallClockOfServer = "wall clock of the server"
@@ -229,8 +227,8 @@ func consulLocks() []Info {
 		Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
 		Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
 		Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
-		// The leader ends a session after twice its lease, then waits for the delay;
-		// a waiter that met the delay asks again after 5 s.
+		// The leader ends a session after twice its lease, then waits for the delay. A waiter that was refused
+		// during the delay retries after 5 s.
 		Expiry: 2, LockDelay: 15 * time.Second, Grace: 6 * time.Second,
 		Session: true, Queues: true, AnyServer: true, Ask: true,
 		Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
@@ -252,7 +250,7 @@ func kubernetesInfo() Info {
 	return Info{
 		Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
 		Program: "kubernetes", Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
-		// A candidate waits for a whole lease from when it first sees it.
+		// A candidate waits for a whole lease after it first sees the holder's lease.
 		Expiry: 2, Grace: time.Second,
 		Session: true, Queues: true, CountsAnew: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
 		Options: kubernetesOptions(), Open: openKubernetes,
@@ -263,7 +261,7 @@ func natsLocks() []Info {
 	right := Info{
 		Name: "nats-kv", Summary: "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision",
 		Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep,
-		// Keys that have run out are looked for once in a while, and taken away by a majority.
+		// The server looks for expired keys at intervals, and a majority must agree to remove them.
 		Grace: 3 * time.Second,
 		Renew: true, Ask: true, Token: "revision at which the key was created", LossNotification: notifiedByRenewal,
 		Clock:   "wall clocks of the servers: of the one that led when the key was written, and of the one that leads when it runs out",
@@ -283,7 +281,7 @@ func natsLocks() []Info {
 	}
 }
 
-// What the locks that last as long as a connection have in common.
+// Texts and durations that the locks which last as long as a connection share.
 const (
 	sqlGrace          = SQLServerSilence
 	notifiedByQuery   = "at the next query only"
@@ -333,7 +331,7 @@ func memcachedInfo() Info {
 	return Info{
 		Name: "memcached-add", Summary: "memcached: a key made by add, given back by a compare-and-swap",
 		Servers: "memcached", TTL: 2 * time.Second, MinTTL: memcachedTick, MaxTTL: memcachedMaxTTL, TTLStep: memcachedTick,
-		// Of the time that is asked for a second may be lost, and is added.
+		// Up to one second of the requested time may be lost, so one second is added.
 		Grace: memcachedTick + 500*time.Millisecond,
 		Renew: true, Ask: true, LossNotification: notifiedByRenewal, Clock: "monotonic clock of the server",
 		Modules: []string{goMemcache}, Open: openMemcachedAdd,
@@ -359,8 +357,7 @@ func galeraLocks() []Info {
 	}
 }
 
-// ByName finds a lock in Table, or a mutant. Options that it is to be used
-// with follow its name: "etcd+watch-session".
+// ByName finds a lock in Table, or a mutant. Options follow the name: "etcd+watch-session".
 func ByName(name string) (Info, bool) {
 	if info, is := mutantByName(name); is {
 		return info, true

@@ -4,8 +4,8 @@ package clients
 
 import "context"
 
-// callUntil makes a request of a library that takes no context, or does not heed it. A request that is
-// still under way when ctx ends may have its effect at any time, unless its session is given up.
+// callUntil calls a library function that takes no context, or ignores it, and returns when ctx ends. The
+// request may still take effect at any later time, unless its session is closed.
 func callUntil[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -25,7 +25,7 @@ func callUntil[T any](ctx context.Context, request func() (T, error)) (T, error)
 	}
 }
 
-// doUntil is callUntil for a request that returns nothing but an error.
+// doUntil is callUntil for a request that returns only an error.
 func doUntil(ctx context.Context, request func() error) error {
 	_, err := callUntil(ctx, func() (struct{}, error) { return struct{}{}, request() })
 	return err

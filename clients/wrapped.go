@@ -11,20 +11,20 @@ import (
 	"lockcheck/history"
 )
 
-// wrapped is one worker's use of a lock that is a command, such as flock(1): it takes the
-// lock, runs a child under it, and gives it back when the child has ended. The child is Hold.
-// It connects to the worker, which has the lock from then on, until it tells the child to end.
+// wrapped is one worker's use of a lock that is a command, such as flock(1). The command acquires the lock,
+// runs a child under it, and releases the lock when the child has ended. The child is Hold. The worker holds
+// the lock from the time the child connects until it tells the child to end.
 type wrapped struct {
 	Definition
 	config Config
-	binary string // of lockcheck
-	// runs are the attempts whose command was started and not seen to its end, by attempt.
+	binary string // path of lockcheck's binary
+	// runs has, by attempt, the commands that were started and whose end was not yet awaited.
 	runs   handles[*wrappedRun]
 	failed atomic.Pointer[error]
 }
 
-// errWrappedGone is the outcome of giving back what was never granted: the command, which
-// alone could tell, has ended, or was ended.
+// errWrappedGone is the outcome of releasing an attempt that was never granted. Only the command could have
+// known what the attempt left behind, and the command has ended.
 var errWrappedGone = errors.New("the command of the attempt has ended, and did not tell whether it left anything behind")
 
 func (d Definition) openWrapped(c Config) (Lock, error) {
@@ -38,8 +38,8 @@ func (d Definition) openWrapped(c Config) (Lock, error) {
 	return &wrapped{Definition: d, config: c, binary: binary}, nil
 }
 
-// Acquire starts the command and waits until its child runs. If the context ends first, the
-// command is told to end, and then made to.
+// Acquire starts the command and waits until its child runs. If the context ends first, Acquire terminates the
+// command, and kills it if necessary.
 func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	asked := history.Now()
 	run, err := w.start(a)
@@ -66,8 +66,8 @@ func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// outcome is that of a command that ended, or was ended, before it ran its child. What it says
-// when it was ended is no word of the lock.
+// outcome classifies a command that ended before it ran its child. Its exit status says something about the
+// lock only if the command ended by itself.
 func (w *wrapped) outcome(run *wrappedRun, byItself bool) error {
 	if byItself && w.BusyStatus != 0 && run.command.Status() == w.BusyStatus {
 		return &BusyError{}
@@ -75,11 +75,11 @@ func (w *wrapped) outcome(run *wrappedRun, byItself bool) error {
 	return fmt.Errorf("the command ended before its child began: %s", run.exit())
 }
 
-// Release tells the child to end, and waits for the command to do so. Only its exit status 0,
-// after the child has ended, means that the lock was given back.
+// Release tells the child to end, and waits for the command to end. Only exit status 0, after the child has
+// ended, means that the lock was released.
 func (w *wrapped) Release(_ context.Context, g Grant) error {
 	run, there := w.runs.get(g.ID)
-	// An attempt that its worker gave up may still be ending its command.
+	// If the worker abandoned the attempt, Acquire may still be ending the command.
 	if !there || !run.refuse() {
 		return errWrappedGone
 	}
@@ -95,7 +95,7 @@ func (w *wrapped) Release(_ context.Context, g Grant) error {
 	return nil
 }
 
-// Failed implements Failing: a command that cannot be started is no lock.
+// Failed implements Failing: a command that cannot be started makes the client unusable.
 func (w *wrapped) Failed() error {
 	if err := w.failed.Load(); err != nil {
 		return *err
@@ -103,7 +103,7 @@ func (w *wrapped) Failed() error {
 	return nil
 }
 
-// Close ends what still runs.
+// Close ends all commands that still run.
 func (w *wrapped) Close() error {
 	for _, run := range w.runs.takeAll() {
 		run.refuse()
@@ -112,5 +112,5 @@ func (w *wrapped) Close() error {
 	return nil
 }
 
-// ttlSeconds is a lease in whole seconds, as commands take it.
+// ttlSeconds rounds a lease up to whole seconds, as commands take it.
 func ttlSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }

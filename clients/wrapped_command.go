@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// childSign is the argument in whose place the command line of the child stands.
+// childSign is the argument that the child's command line replaces.
 const childSign = "{child}"
 
-// holdCommand is lockcheck's own that runs Hold.
+// holdCommand is the command of lockcheck that runs Hold.
 const holdCommand = "hold"
 
-// What stands for what is true of an attempt, in arguments and variables of a command.
+// Placeholders in the arguments and variables of a command, filled in for each attempt.
 var (
 	aboutAttempt = []string{"{key}", "{attempt}", "{ttl}", "{folder}"}
 	aboutServers = []string{"{endpoints}", "{host}", "{port}"}
 	placeholder  = regexp.MustCompile(`\{[a-z]+\}`)
 )
 
-// CheckWrapped says what is wrong with the arguments or variables of a command that wraps its
-// child. Without servers there is nothing to say of them.
+// CheckWrapped checks the arguments or variables of a command that wraps its child. If servers is false,
+// placeholders for servers are errors.
 func CheckWrapped(texts []string, servers bool) error {
 	children := 0
 	for _, text := range texts {
@@ -35,7 +35,7 @@ func CheckWrapped(texts []string, servers bool) error {
 		for _, at := range placeholder.FindAllStringIndex(text, -1) {
 			name := text[at[0]:at[1]]
 			switch {
-			case at[0] > 0 && text[at[0]-1] == '$': // of a shell
+			case at[0] > 0 && text[at[0]-1] == '$': // a shell variable
 			case name == childSign:
 				return errors.New(`{child} stands for several arguments and must be one alone; in a script use "$@", and {child} after the script`)
 			case slices.Contains(aboutServers, name) && !servers:
@@ -51,7 +51,7 @@ func CheckWrapped(texts []string, servers bool) error {
 	return nil
 }
 
-// placeholders fills in what is true of an attempt, and leaves variables of a shell alone.
+// placeholders returns a replacer of the placeholders for an attempt. It leaves shell variables alone.
 func (w *wrapped) placeholders(a Attempt) *strings.Replacer {
 	pairs := []string{
 		"{key}", a.Key, "{attempt}", a.ID, "{ttl}", strconv.FormatInt(ttlSeconds(a.TTL), 10),
@@ -69,7 +69,7 @@ func (w *wrapped) placeholders(a Attempt) *strings.Replacer {
 	return strings.NewReplacer(append(shell, pairs...)...)
 }
 
-// withChild is the command line with that of the child in its place, or behind it.
+// withChild returns the command line, with the child's in place of {child} or at the end.
 func (w *wrapped) withChild(fill *strings.Replacer) []string {
 	args := slices.Clone(w.Program.Args)
 	at := slices.Index(args, childSign)

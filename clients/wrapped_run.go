@@ -15,20 +15,21 @@ import (
 	"lockcheck/clients/child"
 )
 
-// wrappedRun is the command of one attempt.
+// wrappedRun is the running command of one attempt.
 type wrappedRun struct {
 	command  *child.Process
 	listener net.Listener
 	output   *lastLine
-	// settled is closed when the child has connected, or never will.
+	// settled is closed when the child has connected, or when it cannot connect any more.
 	settled chan struct{}
-	conn    net.Conn // to the child, nil if there will be none; valid once settled is closed
-	// lost is closed when the child was told to end by somebody else, or has ended (gone).
-	lost chan struct{}
-	gone bool // valid once lost is closed
+	conn    net.Conn // to the child; nil if the child cannot connect any more; valid once settled is closed
+	// lost is closed when somebody other than the worker told the child to end, or when the child has ended
+	// (childEnded).
+	lost       chan struct{}
+	childEnded bool // valid once lost is closed
 }
 
-// start starts the command of an attempt. It leads a process group, so that all of it can be
+// start starts the command of an attempt as the leader of a process group, so that the whole group can be
 // killed.
 func (w *wrapped) start(a Attempt) (*wrappedRun, error) {
 	socket := filepath.Join(w.config.Folder, "hold-"+a.ID)
@@ -55,11 +56,11 @@ func (w *wrapped) start(a Attempt) (*wrappedRun, error) {
 	return run, nil
 }
 
-// accept waits for the child. A second one finds nobody.
+// accept waits for the child to connect. A second child cannot connect.
 func (r *wrappedRun) accept() {
 	defer close(r.settled)
 	conn, err := r.listener.Accept()
-	_ = r.listener.Close() // which fails if refuse was first
+	_ = r.listener.Close() // fails if refuse has closed it already
 	if err != nil {
 		return
 	}
@@ -67,31 +68,32 @@ func (r *wrappedRun) accept() {
 	go r.watch()
 }
 
-// watch waits for what the child has to say.
+// watch waits for the child's message or its end.
 func (r *wrappedRun) watch() {
 	defer close(r.lost)
 	n, _ := r.conn.Read(make([]byte, len(holdLost)))
-	r.gone = n == 0
+	r.childEnded = n == 0
 }
 
 func (r *wrappedRun) childHasEnded() bool {
 	select {
 	case <-r.lost:
-		return r.gone
+		return r.childEnded
 	default:
 		return false
 	}
 }
 
-// refuse lets no child begin any more, and says whether one has. It may be called again.
+// refuse makes sure that no child can connect any more, and reports whether one has. It may be called
+// repeatedly.
 func (r *wrappedRun) refuse() (begun bool) {
 	_ = r.listener.Close()
 	<-r.settled
 	return r.conn != nil
 }
 
-// end ends the command: by SIGTERM, which lets it clean up, and with all of its group if that
-// takes too long. It may have left its group.
+// end ends the command with SIGTERM, which lets it clean up. If that takes too long, it kills the command and
+// its group. It kills both because the command may have left its group.
 func (r *wrappedRun) end() {
 	defer r.hangUp()
 	if r.command.HasEnded() {
@@ -116,15 +118,15 @@ func (r *wrappedRun) hangUp() {
 	}
 }
 
-// release tells the child to end, and waits until it and the command have.
+// release tells the child to end, and waits for the end of the child and of the command.
 func (r *wrappedRun) release() {
-	_, _ = io.WriteString(r.conn, holdRelease) // one that has ended needs no telling
+	_, _ = io.WriteString(r.conn, holdRelease) // a failed write means that the child has ended
 	<-r.lost
 	<-r.command.Ended
 	r.hangUp()
 }
 
-// exit says how the command ended and what it said last.
+// exit describes how the command ended, with its last line of output.
 func (r *wrappedRun) exit() string {
 	if said := r.output.String(); said != "" {
 		return r.command.Exit() + ": " + said
@@ -132,7 +134,7 @@ func (r *wrappedRun) exit() string {
 	return r.command.Exit()
 }
 
-// lastLine is what a command has said last, on either of its outputs.
+// lastLine keeps the last line that a command has written to its standard output or error.
 type lastLine struct {
 	from, to *os.File
 	mu       sync.Mutex
@@ -140,8 +142,8 @@ type lastLine struct {
 	done     chan struct{}
 }
 
-// readLastLine is to be told of the start of the command. It is given a pipe of its own: one
-// of the command would be waited for, and a child keeps it open.
+// readLastLine connects the command's outputs to a pipe. The caller calls begun after the start. The pipe is an
+// *os.File of our own: with a pipe made by exec.Cmd, Wait would wait for its end, and a child keeps it open.
 func readLastLine(command *exec.Cmd) (*lastLine, error) {
 	from, to, err := os.Pipe()
 	command.Stdout, command.Stderr = to, to
@@ -149,7 +151,7 @@ func readLastLine(command *exec.Cmd) (*lastLine, error) {
 }
 
 func (l *lastLine) begun() {
-	_ = l.to.Close() // the command has its own
+	_ = l.to.Close() // the command has a copy
 	go l.read()
 }
 
@@ -164,10 +166,10 @@ func (l *lastLine) read() {
 			l.mu.Unlock()
 		}
 	}
-	_, _ = io.Copy(io.Discard, all) // after a line that is too long
+	_, _ = io.Copy(io.Discard, all) // after a line that is too long for the scanner
 }
 
-// String waits a moment for what is still to be read.
+// String waits for the end of the output, for at most the duration withdrawal.
 func (l *lastLine) String() string {
 	patience := time.NewTimer(withdrawal)
 	defer patience.Stop()

@@ -15,7 +15,7 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// TestMain lets the binary of the tests be the child of commands, as lockcheck is.
+// TestMain lets the test binary be the child of commands, in place of lockcheck.
 func TestMain(m *testing.M) {
 	socket, isChild := os.LookupEnv(HoldVariable)
 	if !isChild {
@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// commandLock is a worker's lock by a command, in a folder in which it is started, too.
+// commandLock returns a worker's lock that is a command. The command starts in the given folder.
 func commandLock(t *testing.T, folder string, args ...string) *wrapped {
 	t.Helper()
 	d := Definition{Name: "mine", Wraps: true, BusyStatus: 75, Program: protocol.Command{
-		Args: args, Folder: folder, Env: []string{"GORACE=atexit_sleep_ms=0"}, // or each child takes a second to end
+		Args: args, Folder: folder, Env: []string{"GORACE=atexit_sleep_ms=0"}, // without it each child takes a second to exit
 	}}
 	lock, err := d.openWrapped(Config{Folder: folder})
 	if err != nil {
@@ -48,7 +48,7 @@ func commandLock(t *testing.T, folder string, args ...string) *wrapped {
 	return lock.(*wrapped)
 }
 
-// script is a lock by a command of a shell, which finds that of its child in "$@".
+// script returns a lock that is a shell script, in which "$@" is the child's command line.
 func script(t *testing.T, text string) (lock *wrapped, folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -71,7 +71,7 @@ func touch(t *testing.T, folder, name string) {
 	}
 }
 
-// within waits for something that must come.
+// within waits for a value or for the end of the channel.
 func within[T any](t *testing.T, what string, c <-chan T) {
 	t.Helper()
 	select {
@@ -81,7 +81,7 @@ func within[T any](t *testing.T, what string, c <-chan T) {
 	}
 }
 
-// content waits until a file is there with something in it.
+// content waits until a file exists and is not empty.
 func content(t *testing.T, folder, name string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -93,7 +93,7 @@ func content(t *testing.T, folder, name string) string {
 	return ""
 }
 
-// TestWrapped: flock excludes, says so, waits, and leaves nothing behind.
+// TestWrapped: flock excludes others, reports that it is busy, waits, and leaves nothing behind.
 func TestWrapped(t *testing.T) {
 	folder := t.TempDir()
 	refused := commandLock(t, folder, "flock", "-n", "-E", "75", "{folder}/{key}", childSign)
@@ -132,8 +132,8 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-// TestWrappedEnvironment: a command on this machine gets what every program needs, and one in an
-// image all that its image has.
+// TestWrappedEnvironment: a command on this machine gets only the variables that every program needs. A command
+// in an image gets the whole environment of its image.
 func TestWrappedEnvironment(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	for _, onHost := range []bool{true, false} {
@@ -149,8 +149,8 @@ func TestWrappedEnvironment(t *testing.T) {
 	}
 }
 
-// TestWrappedWithoutChild: a command that ends first has failed, and what it may have left
-// behind nobody knows, except that it says that the lock is taken.
+// TestWrappedWithoutChild: a command that ends before its child has failed, and what it left behind is unknown,
+// except if its status is the busy status.
 func TestWrappedWithoutChild(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
@@ -181,8 +181,8 @@ func TestWrappedWithoutChild(t *testing.T) {
 	})
 }
 
-// TestWrappedGivenUp: a command that does not end is killed with all of its group, and a child
-// that comes too late finds nobody.
+// TestWrappedGivenUp: a command that does not end is killed with its whole group, and a child that starts too
+// late cannot connect.
 func TestWrappedGivenUp(t *testing.T) {
 	t.Run("it does not end", func(t *testing.T) {
 		lock, folder := script(t, `trap "" TERM; echo $$ >shell; sleep 1000; "$@"`)
@@ -224,7 +224,7 @@ func TestWrappedGivenUp(t *testing.T) {
 	})
 }
 
-// TestWrappedLost: a child that is told to end, or is ended, has lost the lock.
+// TestWrappedLost: if the child is told to end, or is killed, the lock is lost.
 func TestWrappedLost(t *testing.T) {
 	for signal, says := range map[string]string{"TERM": "", "INT": "", "KILL": "exit status 137"} {
 		t.Run(signal, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestWrappedRelease(t *testing.T) {
 	})
 }
 
-// TestWrappedClose ends what nobody has released.
+// TestWrappedClose: Close ends what was not released.
 func TestWrappedClose(t *testing.T) {
 	lock, folder := script(t, `trap "" TERM; (trap - TERM; "$@"; echo $? >status); sleep 1000`)
 	grant := acquired(t, lock, "w1-1")

@@ -13,16 +13,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zkLock is the lock recipe of ZooKeeper's documentation: a node in a queue
-// that ends with its session, held by whose node is the first.
+// zkLock is the lock recipe of ZooKeeper's documentation. Each attempt has an ephemeral node in a queue, which
+// ends with its session. The first node in the queue belongs to the holder.
 type zkLock struct {
 	sessions
 	watch zkWatch
 	nodes handles[string] // paths of the nodes of our grants
 }
 
-// zkWatch waits for something to happen to the queue up to a place in it. Its event is nil if
-// it has happened already.
+// zkWatch returns a channel that receives an event when the queue changes up to index before. The channel is
+// nil if it has changed already.
 type zkWatch func(s *zkSession, folder string, queue []string, before int) (<-chan zk.Event, error)
 
 func openZooKeeper(c Config) (Lock, error)     { return newZKLock(c, watchPredecessor) }
@@ -56,19 +56,19 @@ func (l *zkLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// failed says what an error means for an attempt, which leaves the queue if it may be
-// there.
+// failed returns an error that states the outcome of a failed attempt. If the attempt may be in the queue, it
+// is withdrawn.
 func (l *zkLock) failed(ctx context.Context, s *zkSession, a Attempt, first string, cause error) error {
 	switch {
 	case OutcomeOf(cause) == NoEffect:
 		return cause
 	case errors.Is(cause, errZKGone), errors.Is(cause, zk.ErrSessionExpired):
-		return &NoEffectError{Err: cause} // the node went with its session
+		return &NoEffectError{Err: cause} // the node was removed with its session
 	}
 	return l.withdrawn(ctx, s, a, first, cause)
 }
 
-// withdrawn leaves the queue because of an error and says what that means.
+// withdrawn removes a failed attempt from the queue and returns an error that states its outcome.
 func (l *zkLock) withdrawn(ctx context.Context, s *zkSession, a Attempt, first string, cause error) error {
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
@@ -82,9 +82,9 @@ func (l *zkLock) withdrawn(ctx context.Context, s *zkSession, a Attempt, first s
 	return &NoEffectError{Err: cause}
 }
 
-// Release of an attempt that was never granted takes it out of the queue. A removal that
-// was not answered is asked for again in the background, as Apache Curator does by its
-// guaranteed deletes: the session would keep the node alive, and the lock from everybody.
+// Release of an attempt that was never granted removes it from the queue. If a removal is not answered, it is
+// repeated in the background, like the guaranteed deletes of Apache Curator. Otherwise the live session would
+// keep the node, and the lock would stay unavailable.
 func (l *zkLock) Release(ctx context.Context, g Grant) error {
 	s, err := l.get()
 	if err != nil {
@@ -102,13 +102,12 @@ func (l *zkLock) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// folderOf is the parent of the nodes in the queue for a lock. It is never
-// removed, so that its sequence never begins anew.
+// folderOf returns the parent of the queue's nodes for a lock. The parent is never removed, so its sequence
+// numbers never start again.
 func folderOf(key string) string { return "/lock-" + key }
 
-// enqueue makes a node at the end of the queue and returns its name: the
-// attempt's ID, a mark if it is a reader's, and ten digits of sequence. The ID in it protects the node from
-// being forgotten when the answer is lost.
+// enqueue creates a node at the end of the queue and returns its name: the attempt's ID, a suffix for readers,
+// and ten digits of sequence. With the ID, the node can be found if the answer to its creation is lost.
 func enqueue(ctx context.Context, s *zkSession, a Attempt) (string, error) {
 	folder := folderOf(a.Key)
 	name := a.ID
@@ -145,7 +144,7 @@ func enqueue(ctx context.Context, s *zkSession, a Attempt) (string, error) {
 	return "", noEffect("the request to queue was lost")
 }
 
-// makeFolder makes the parent of the queue unless somebody else did.
+// makeFolder creates the parent of the queue unless it exists.
 func makeFolder(ctx context.Context, s *zkSession, folder string) error {
 	_, err := zkRead(ctx, s, func() (string, error) {
 		return s.conn.Create(folder, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
@@ -156,8 +155,8 @@ func makeFolder(ctx context.Context, s *zkSession, folder string) error {
 	return err
 }
 
-// await waits until the node is the first. It returns the first one that it saw,
-// too: no view of the queue is older than the own node.
+// await waits until the node has its turn. It also returns the first node of the last queue that it read. No
+// such view of the queue is older than the own node.
 func (l *zkLock) await(ctx context.Context, s *zkSession, a Attempt, node string) (g Grant, first string, err error) {
 	g.Key, g.ID = a.Key, a.ID
 	for {
@@ -174,7 +173,7 @@ func (l *zkLock) await(ctx context.Context, s *zkSession, a Attempt, node string
 		}
 		first = queue[0]
 		if before := ahead(queue, at); before >= 0 {
-			woken, err := l.turn(ctx, s, folderOf(a.Key), queue, before)
+			woken, err := l.awaitChange(ctx, s, folderOf(a.Key), queue, before)
 			if woken {
 				g.Wakes++
 			}
@@ -192,27 +191,27 @@ func (l *zkLock) await(ctx context.Context, s *zkSession, a Attempt, node string
 	}
 }
 
-// errZKGone: the node is not there any more, because its session ran out.
+// errZKGone: the node no longer exists, because its session expired.
 var errZKGone = errors.New("the session ran out while it waited")
 
-// turn waits until the place in the queue may have changed, and says whether the
-// service woke us up for that.
-func (l *zkLock) turn(ctx context.Context, s *zkSession, folder string, queue []string, before int) (woken bool, err error) {
+// awaitChange waits until the place in the queue may have changed, and reports whether a notification of the service
+// woke it up.
+func (l *zkLock) awaitChange(ctx context.Context, s *zkSession, folder string, queue []string, before int) (woken bool, err error) {
 	event, err := zkRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, before) })
 	if err != nil || event == nil {
 		return false, err
 	}
 	select {
 	case e := <-event:
-		return e.Err == nil, e.Err // its error is the library's: the session ended
+		return e.Err == nil, e.Err // the library sets Err if the session has ended
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 }
 
-// watchPredecessor wakes one waiter for each node that goes.
+// watchPredecessor wakes only one waiter for each node that is removed.
 func watchPredecessor(s *zkSession, folder string, queue []string, before int) (<-chan zk.Event, error) {
-	// To ask whether it exists would leave a watch behind where it does not.
+	// GetW, because ExistsW would leave a watch behind if the node does not exist.
 	_, _, event, err := s.conn.GetW(folder + "/" + queue[before])
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
@@ -220,7 +219,7 @@ func watchPredecessor(s *zkSession, folder string, queue []string, before int) (
 	return event, err
 }
 
-// watchParent wakes each waiter for every node that comes or goes.
+// watchParent wakes every waiter for each node that is created or removed.
 func watchParent(s *zkSession, folder string, queue []string, _ int) (<-chan zk.Event, error) {
 	now, _, event, err := s.conn.ChildrenW(folder)
 	if err == nil && !slices.Contains(now, queue[0]) {
@@ -229,8 +228,8 @@ func watchParent(s *zkSession, folder string, queue []string, _ int) (<-chan zk.
 	return event, err
 }
 
-// tokenOf returns the transaction that made a node: that of a later node in the
-// queue is higher.
+// tokenOf returns the ID of the transaction that created a node (czxid). Later nodes in the queue have higher
+// ones.
 func tokenOf(ctx context.Context, s *zkSession, path string) (uint64, error) {
 	stat, err := zkRead(ctx, s, func() (*zk.Stat, error) {
 		exists, stat, err := s.conn.Exists(path)
@@ -245,8 +244,8 @@ func tokenOf(ctx context.Context, s *zkSession, path string) (uint64, error) {
 	return uint64(stat.Czxid), nil
 }
 
-// queueOf returns the queue as no older request can change it any more. A server
-// may lag behind what another one did for us before it was lost: hence the sync.
+// queueOf returns the queue after a sync, so that no earlier request can still change it. Without the sync, a
+// new server could lag behind what a lost server had done for this session.
 func queueOf(ctx context.Context, s *zkSession, key string) ([]string, error) {
 	return zkRead(ctx, s, func() ([]string, error) {
 		if _, err := s.conn.Sync(folderOf(key)); err != nil {
@@ -267,7 +266,7 @@ func children(s *zkSession, key string) ([]string, error) {
 	return names, err
 }
 
-// zkSequence is how many digits the service puts behind a name.
+// zkSequence is how many digits of sequence the service appends to a name.
 const zkSequence = 10
 
 func sequenceOf(node string) string { return node[max(0, len(node)-zkSequence):] }
@@ -278,8 +277,9 @@ func queued(node string) string     { return node[:max(0, len(node)-zkSequence-1
 // zkReader marks the nodes of readers. No attempt's ID ends with it.
 const zkReader = "-r"
 
-// ahead is the place of the node that the one at a place waits for, -1 if it has the lock: the
-// one before it, or for a reader the last one of a writer ("Shared Locks" in ZooKeeper's recipes).
+// ahead returns the index of the node for which the node at index at waits; -1 if that node has the lock. A
+// writer waits for the node before it, a reader for the last writer before it ("Shared Locks" in ZooKeeper's
+// recipes).
 func ahead(queue []string, at int) int {
 	before := at - 1
 	for isReader(queue[at]) && before >= 0 && isReader(queue[before]) {
@@ -288,8 +288,8 @@ func ahead(queue []string, at int) int {
 	return before
 }
 
-// withdraw removes the node of an attempt. It is ErrNotHeld unless that had its turn: only
-// then it was a holder.
+// withdraw removes the node of an attempt. It returns ErrNotHeld unless the attempt had its turn, because only
+// then was it a holder.
 func withdraw(ctx context.Context, s *zkSession, key, id string) error {
 	queue, err := queueOf(ctx, s, key)
 	if err != nil {
@@ -307,7 +307,7 @@ func withdraw(ctx context.Context, s *zkSession, key, id string) error {
 	return ErrNotHeld
 }
 
-// errZKWho: after an answer that was lost nobody knows.
+// errZKWho: after a lost answer it is unknown which request removed the node.
 var errZKWho = errors.New("the node is gone, by an earlier request or because the session ran out")
 
 // remove removes a node; ErrNotHeld if it was gone already.

@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zkLib is the lock of github.com/go-zookeeper/zk as its godoc shows it: Lock, then
-// Unlock, in the one session of the process. The library says neither where its node is
-// nor since when: so there is no token. It has no way to end an attempt that waits.
+// zkLib is the lock of github.com/go-zookeeper/zk, used as its godoc shows: Lock, then Unlock, in the process's
+// only session. The library exposes neither the path nor the czxid of its node, so there is no token. A waiting
+// attempt cannot be cancelled.
 type zkLib struct {
 	sessions
 	locks handles[zkGrant]
@@ -39,7 +39,7 @@ func (l *zkLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	err = l.call(ctx, s, func() error { return lock.LockWithData([]byte(a.ID)) })
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
-		return Grant{}, &NoEffectError{Err: err} // its node went with the session
+		return Grant{}, &NoEffectError{Err: err} // the node was removed with the session
 	case err != nil:
 		return Grant{}, err
 	}
@@ -63,14 +63,13 @@ func (l *zkLib) Release(ctx context.Context, g Grant) error {
 	return err
 }
 
-// zkNotThere says whether an error means that the node of an attempt is gone.
+// zkNotThere reports whether an error means that the node of an attempt is gone.
 func zkNotThere(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired)
 }
 
-// call calls the library. After an error it may have left a node behind, which keeps the
-// lock from everybody as long as the session lives: newSessionOnError ends that session,
-// also when the context ends first.
+// call calls the library. After an error the library may have left a node behind, which blocks the lock for as
+// long as the session lives. The option newSessionOnError ends that session, also when ctx ends first.
 func (l *zkLib) call(ctx context.Context, s *zkSession, request func() error) error {
 	if !l.config.options.has(newSessionOnError) {
 		return request()

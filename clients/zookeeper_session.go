@@ -13,20 +13,19 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zkSession is one session with ZooKeeper. A worker has one for all of its
-// attempts, as users have it: to open one is a write that a majority must store.
-// The library pings each third of the timeout, and looks for another server when
-// it had no answer for two thirds.
+// zkSession is a session with ZooKeeper. A worker uses one for all its attempts, as users do: opening a session
+// is a write that a majority must store. The library sends a ping every third of the timeout, and looks for
+// another server after two thirds without an answer.
 type zkSession struct {
-	conn *zk.Conn
-	over chan struct{} // closed when it was given up
+	conn      *zk.Conn
+	abandoned chan struct{} // closed when giveUp has abandoned the session
 
 	mu   sync.Mutex
 	up   chan struct{} // closed while a server serves the session
 	down chan struct{} // closed when that server is lost
 }
 
-// openZKSession returns at once; the library connects in the background.
+// openZKSession returns at once. The library connects in the background.
 func openZKSession(c Config) (*zkSession, error) {
 	if c.NoKeepAlive {
 		return nil, errors.New("the library always keeps a session alive")
@@ -35,7 +34,7 @@ func openZKSession(c Config) (*zkSession, error) {
 	if ttl < ZooKeeperMinTTL || ttl > ZooKeeperMaxTTL {
 		return nil, fmt.Errorf("the servers give sessions of %s to %s, not %s", ZooKeeperMinTTL, ZooKeeperMaxTTL, ttl)
 	}
-	s := &zkSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
+	s := &zkSession{abandoned: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	var err error
 	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe),
@@ -46,13 +45,12 @@ func openZKSession(c Config) (*zkSession, error) {
 	return s, nil
 }
 
-// SilentZooKeeper keeps the library from writing on the standard error output.
+// SilentZooKeeper keeps the library from writing to standard error.
 type SilentZooKeeper struct{}
 
 func (SilentZooKeeper) Printf(string, ...any) {}
 
-// observe is told of each change of the connection, before any caller of the
-// library is.
+// observe handles each change of the connection. The library calls it before any waiting call returns.
 func (s *zkSession) observe(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
@@ -80,23 +78,23 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// errGivenUp is the outcome of what is asked of a session that was given up.
+// errGivenUp is the outcome of calls on an abandoned session.
 var errGivenUp = errors.New("the session was given up")
 
-// connected waits until a server serves the session, and returns a channel that
-// is closed when that one is lost.
+// connected waits until a server serves the session, and returns a channel that is closed when that server is
+// lost.
 func (s *zkSession) connected(ctx context.Context) (lost <-chan struct{}, err error) {
 	for {
 		up, down := s.state()
 		switch {
-		case closed(s.over):
+		case closed(s.abandoned):
 			return nil, errGivenUp
 		case closed(up):
 			return down, nil
 		}
 		select {
 		case <-up:
-		case <-s.over:
+		case <-s.abandoned:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("no connection: %w", ctx.Err())
 		}
@@ -109,7 +107,7 @@ func (s *zkSession) state() (up, down <-chan struct{}) {
 	return s.up, s.down
 }
 
-// zkRead makes a request that may be made twice, until it is answered.
+// zkRead repeats an idempotent request until a server answers it.
 func zkRead[T any](ctx context.Context, s *zkSession, request func() (T, error)) (T, error) {
 	for {
 		if _, err := s.connected(ctx); err != nil {
@@ -123,20 +121,20 @@ func zkRead[T any](ctx context.Context, s *zkSession, request func() (T, error))
 	}
 }
 
-// zkUnanswered says whether an error is the client's own: no server answered.
+// zkUnanswered reports whether an error comes from the client itself: no server answered.
 func zkUnanswered(err error) bool {
 	var broken net.Error
 	return zkUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) ||
 		errors.As(err, &broken) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// zkUnsent says whether the request certainly was not carried out.
+// zkUnsent reports whether the request was certainly not carried out.
 func zkUnsent(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
 }
 
-// sessions keeps the one session of a worker, and replaces it when it was given up. The
-// library itself opens a new one on the same connection when the servers ended it.
+// sessions keeps the current session of a worker, and replaces it after giveUp. If the servers end a session,
+// the library itself opens a new one on the same connection.
 type sessions struct {
 	config Config
 
@@ -157,23 +155,22 @@ func (s *sessions) get() (*zkSession, error) {
 	return s.current, nil
 }
 
-// giveUp ends a session about which something is in doubt, and everything with
-// it that may still be under way: at once if the servers can be told, when its
-// timeout has passed if not.
+// giveUp abandons a session whose state is in doubt, together with any request that is still in flight. The
+// session ends at once if a server can be reached, otherwise when its timeout has passed.
 func (s *sessions) giveUp(session *zkSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == session {
 		s.current = nil
 	}
-	if !closed(session.over) {
-		close(session.over)
+	if !closed(session.abandoned) {
+		close(session.abandoned)
 		go session.conn.Close() // it may wait for an answer that never comes
 	}
 }
 
-// Holds implements Asker: the holder's attempt is in the first node of the queue. No node
-// can come before that one, so it is enough that it is there when it is read.
+// Holds implements Asker: the first node of the queue belongs to the holder. No node can get in front of it, so
+// it is enough that the node exists when it is read.
 func (s *sessions) Holds(ctx context.Context, g Grant) (bool, error) {
 	session, err := s.get()
 	if err != nil {
@@ -198,7 +195,7 @@ func (s *sessions) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
-		close(s.current.over)
+		close(s.current.abandoned)
 		s.current.conn.Close()
 		s.current = nil
 	}

@@ -13,7 +13,7 @@ func TestZooKeeperNames(t *testing.T) {
 	for _, c := range []struct{ node, owner, sequence string }{
 		{"w1-17-0000000003", "w1-17", "0000000003"},
 		{"w12-0-2147483647", "w12-0", "2147483647"},
-		{"0000000003", "", "0000000003"}, // somebody else's
+		{"0000000003", "", "0000000003"}, // a node of another program
 		{"x", "", "x"},
 		{"", "", ""},
 	} {
@@ -23,8 +23,8 @@ func TestZooKeeperNames(t *testing.T) {
 	}
 }
 
-// TestZooKeeperTimeouts: a session with another timeout than the one asked for
-// would be judged by the wrong lease.
+// TestZooKeeperTimeouts: Open refuses a timeout that the servers would change. Otherwise the run would be
+// judged by the wrong lease.
 func TestZooKeeperTimeouts(t *testing.T) {
 	for ttl, fine := range map[time.Duration]bool{
 		0: true, ZooKeeperMinTTL: true, ZooKeeperMaxTTL: true,
@@ -42,7 +42,8 @@ func TestZooKeeperTimeouts(t *testing.T) {
 	}
 }
 
-// TestKeepsAlive: these libraries cannot do without, and nobody is to judge a run as if they had.
+// TestKeepsAlive: these libraries always keep sessions alive, so Open refuses NoKeepAlive. Otherwise a run
+// would be judged as if its leases had not been renewed.
 func TestKeepsAlive(t *testing.T) {
 	for _, name := range append(consulForms, "zookeeper", "zookeeper-lib", "zookeeper-herd") {
 		if _, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: []string{"127.0.0.1:1"}, NoKeepAlive: true}); err == nil {
@@ -51,8 +52,8 @@ func TestKeepsAlive(t *testing.T) {
 	}
 }
 
-// TestZooKeeperOutOfReach: the recipe asks for nothing until it has a session. What the
-// library asked for nobody knows.
+// TestZooKeeperOutOfReach: the recipe sends nothing before it has a session, so its attempt has no effect. The
+// outcome of the library's request is unknown.
 func TestZooKeeperOutOfReach(t *testing.T) {
 	for _, c := range failing {
 		for name, want := range map[string]Outcome{"zookeeper": NoEffect, "zookeeper-lib+new-session-on-error": Unknown} {
@@ -71,8 +72,7 @@ func TestZooKeeperOutOfReach(t *testing.T) {
 	}
 }
 
-// TestZooKeeperLibraryWaits: by default nothing but the library ends what it was asked
-// for, and its session goes on.
+// TestZooKeeperLibraryWaits: by default, only the library ends a call, and the session continues.
 func TestZooKeeperLibraryWaits(t *testing.T) {
 	for name, ends := range map[string]bool{"zookeeper-lib": false, "zookeeper-lib+new-session-on-error": true} {
 		opened := mustOpen(t, name, neverAnswer(t, "tcp", "127.0.0.1:0"))
@@ -98,10 +98,9 @@ func TestZooKeeperLibraryWaits(t *testing.T) {
 	}
 }
 
-// TestZooKeeperSession: who waits for a connection gets it, and is told when it
-// is lost, each time anew.
+// TestZooKeeperSession: a caller that waits for a connection gets it, and learns of its loss, each time again.
 func TestZooKeeperSession(t *testing.T) {
-	s := &zkSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
+	s := &zkSession{abandoned: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	event := func(state zk.State) { s.observe(zk.Event{Type: zk.EventSession, State: state}) }
 	ended, cancel := context.WithCancel(t.Context())
@@ -126,14 +125,14 @@ func TestZooKeeperSession(t *testing.T) {
 			t.Error("nobody was notified of the loss")
 		}
 	}
-	close(s.over)
+	close(s.abandoned)
 	if _, err := s.connected(t.Context()); !errors.Is(err, errGivenUp) {
 		t.Errorf("after it was given up: %v", err)
 	}
 }
 
-// TestZooKeeperWakes: what the service says wakes a waiter up; a watch that is not needed,
-// the end of the session and that of its patience do not.
+// TestZooKeeperWakes: a notification of the service wakes a waiter. A watch that is not needed, the end of the
+// session and the end of the context do not count as wakes.
 func TestZooKeeperWakes(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -149,10 +148,10 @@ func TestZooKeeperWakes(t *testing.T) {
 		{"session over", t.Context(), eventOf(zk.Event{Type: zk.EventNotWatching, Err: zk.ErrSessionExpired}), false, zk.ErrSessionExpired},
 		{"gives up", ended, make(chan zk.Event), false, context.Canceled},
 	} {
-		s := &zkSession{over: make(chan struct{}), up: make(chan struct{})}
+		s := &zkSession{abandoned: make(chan struct{}), up: make(chan struct{})}
 		close(s.up)
 		lock := &zkLock{watch: func(*zkSession, string, []string, int) (<-chan zk.Event, error) { return c.event, nil }}
-		if woken, err := lock.turn(c.ctx, s, "/lock-k0", nil, 1); woken != c.woken || !errors.Is(err, c.err) {
+		if woken, err := lock.awaitChange(c.ctx, s, "/lock-k0", nil, 1); woken != c.woken || !errors.Is(err, c.err) {
 			t.Errorf("%s: woken %v, %v", c.name, woken, err)
 		}
 	}
@@ -164,7 +163,7 @@ func eventOf(e zk.Event) <-chan zk.Event {
 	return events
 }
 
-// TestSessionThatCannotBe: a session that could not be opened is not there the next time.
+// TestSessionThatCannotBe: after a session could not be opened, the next call does not return it.
 func TestSessionThatCannotBe(t *testing.T) {
 	var s sessions
 	for range 2 {

@@ -1,7 +1,7 @@
 //go:build kubernetes
 
-// Command kubernetes is the program of lockcheck's workers with Kubernetes' client-go, which alone
-// takes as long to compile as lockcheck without it.
+// Command kubernetes is the worker program that links Kubernetes' client-go, which takes as long to compile as
+// lockcheck without it.
 package main
 
 import "lockcheck/internal/workerprogram"

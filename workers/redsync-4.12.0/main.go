@@ -1,4 +1,4 @@
-// Command redsync-4.12.0 is the program of lockcheck's workers with another version of redsync.
+// Command redsync-4.12.0 is the worker program with that version of redsync.
 package main
 
 import "lockcheck/internal/workerprogram"
