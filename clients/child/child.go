@@ -1,5 +1,5 @@
-// Package child starts programs of users, which end with this process at the latest. What they
-// leave behind stays where faults and the end of a run find it.
+// Package child starts users' programs, which never outlive this process. Their orphans stay descendants of
+// this process, so that faults and the end of a run can find them.
 package child
 
 import (
@@ -16,23 +16,24 @@ import (
 // Process is a program that was started.
 type Process struct {
 	Handle *os.Process
-	// Ended is closed when it has ended and was waited for.
+	// Ended is closed when the program has ended and was waited for.
 	Ended chan struct{}
-	state error // how it ended, nil for status 0; valid once Ended is closed
+	state error // how the program ended; nil for status 0; valid once Ended is closed
 }
 
-// outputTime is how long the output of a program that has ended is read that something it
-// forked keeps open. It matters only where the command copies its output.
+// outputTime is how long the output of a program is still read after its end, if a process that it forked keeps
+// the output open. It matters only if the command copies its output.
 const outputTime = time.Second
 
-// Start starts a command. It ends with this process at the latest, even if that is killed.
+// Start starts a command. The kernel kills it at the latest when this process ends, even if this process is
+// killed.
 func Start(command *exec.Cmd) (*Process, error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	command.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	// What the program starts and leaves behind stays a descendant of this process, by which
-	// faults and the end of the run find it.
+	// As a subreaper, this process becomes the parent of the program's orphans. Faults and the end of the run
+	// find them as its descendants.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
@@ -46,8 +47,8 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// wait starts the program and waits for its end on one thread: the kernel regards the death
-// of the thread that started a process as that of its parent.
+// wait starts the program and waits for its end on one OS thread. The kernel sends the signal for the death of
+// the parent when the thread that started the process ends.
 func (p *Process) wait(command *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -63,7 +64,7 @@ func (p *Process) wait(command *exec.Cmd, started chan<- error) {
 	close(p.Ended)
 }
 
-// HasEnded says whether it has ended.
+// HasEnded reports whether the program has ended.
 func (p *Process) HasEnded() bool {
 	select {
 	case <-p.Ended:
@@ -73,7 +74,7 @@ func (p *Process) HasEnded() bool {
 	}
 }
 
-// Status is its exit status, -1 if a signal ended it. It waits for the end.
+// Status waits for the end and returns the exit status; -1 if a signal ended the program.
 func (p *Process) Status() int {
 	<-p.Ended
 	var exit *exec.ExitError
@@ -87,7 +88,7 @@ func (p *Process) Status() int {
 	}
 }
 
-// Exit says in words how it ended. It waits for the end.
+// Exit waits for the end and describes it in words.
 func (p *Process) Exit() string {
 	<-p.Ended
 	if p.state == nil {
