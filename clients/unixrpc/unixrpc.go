@@ -1,6 +1,5 @@
-// Package unixrpc is the wire between lockcheck's own processes: JSON over HTTP
-// on a Unix socket. A socket in a shared folder stays reachable while the
-// network of a worker is cut off, and needs no port on the host.
+// Package unixrpc connects lockcheck's own processes with JSON over HTTP on a Unix socket. A socket in a shared
+// folder stays reachable while a worker's network is cut off, and needs no port on the host.
 package unixrpc
 
 import (
@@ -20,8 +19,7 @@ type Client struct {
 	socket string
 }
 
-// NewClient returns a client of the server behind the socket. It dials on the
-// first call.
+// NewClient returns a client of the server behind the socket. It dials on the first call.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -53,7 +51,7 @@ func (c *Client) Call(ctx context.Context, method string, request, reply any) er
 	return json.NewDecoder(answer.Body).Decode(reply)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -73,12 +71,13 @@ func Method[Request, Reply any](f func(Request) Reply) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// An answer that cannot be delivered is the caller's unknown outcome.
+		// If the reply cannot be delivered, the outcome is unknown to the caller.
 		_ = json.NewEncoder(w).Encode(f(request))
 	}
 }
 
-// Serve answers on the socket, which it creates, until ctx is done.
+// Serve creates the socket and answers requests on it until ctx is done. It first removes a socket left behind
+// by a killed server.
 func Serve(ctx context.Context, socket string, methods map[string]http.HandlerFunc) error {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -27,7 +27,7 @@ type answer struct {
 
 func greet(q question) answer { return answer{Greeting: "hello " + q.Name} }
 
-// socketPath is short: the path of a Unix socket may have 107 bytes only.
+// socketPath returns a short path, because the path of a Unix socket may have at most 107 bytes.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "rpc-")
@@ -118,8 +118,8 @@ func TestServerSaysNo(t *testing.T) {
 	}
 }
 
-// TestNeverSent: whether a failed call may have had its effect. Wrong in one
-// direction this loses updates silently, in the other it only costs a release.
+// TestNeverSent: NeverSent tells whether a failed call may have had its effect. A wrong true would lose updates
+// silently, while a wrong false only costs a release.
 func TestNeverSent(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -153,13 +153,13 @@ func leaveDeadSocket(t *testing.T, socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.SetUnlinkOnClose(false) // as SIGKILL would leave it
+	listener.SetUnlinkOnClose(false) // SIGKILL would leave the socket behind, too
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hangUpAfterRequest serves a server that dies between action and answer.
+// hangUpAfterRequest serves a server that dies after the request and before its answer.
 func hangUpAfterRequest(t *testing.T, socket string) {
 	serve(t, socket, map[string]http.HandlerFunc{"greet": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }})
 }
@@ -190,14 +190,13 @@ func TestDeadline(t *testing.T) {
 	if err := c.Call(ctx, "greet", question{}, new(answer)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	// The call that hangs keeps nobody else waiting.
+	// A call that hangs does not block other calls.
 	if err := c.Call(t.Context(), "greet", question{}, new(answer)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRestart: a server that was killed leaves its socket behind, and the next
-// one takes its place.
+// TestRestart: a new server replaces the socket that a killed server left behind.
 func TestRestart(t *testing.T) {
 	socket := socketPath(t)
 	methods := map[string]http.HandlerFunc{"greet": unixrpc.Method(greet)}
@@ -208,7 +207,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	// On the connection of before, the first call may get as far as being sent.
+	// The first call may still be sent on the old connection.
 	clustertest.Eventually(t, 10*time.Second, func() error {
 		if err := c.Call(t.Context(), "greet", question{}, new(answer)); !unixrpc.NeverSent(err) {
 			return fmt.Errorf("got %v from a stopped server, want one that was never sent", err)
