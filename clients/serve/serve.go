@@ -1,5 +1,5 @@
-// Package serve makes a lock of Go a client of lockcheck. Implement Lock, and call Run in
-// main. It speaks the client protocol on standard input and output (docs/protocol.md).
+// Package serve makes a lock library in Go a client of lockcheck. Implement Lock, and call Run in main. Run
+// speaks the client protocol on standard input and output (docs/protocol.md).
 package serve
 
 import (
@@ -19,61 +19,60 @@ import (
 	"lockcheck/history"
 )
 
-// Lock is the lock under test, as one process opens it. Its methods are called side by side.
+// Lock is the lock under test in one process. Its methods are called concurrently.
 type Lock interface {
-	// Acquire makes one attempt. A lock that queues waits until ctx is done. Its error is
-	// ErrBusy if somebody else has the lock, one of NoEffect if the attempt certainly left
-	// nothing behind, and otherwise means that nobody knows.
+	// Acquire makes one attempt. A lock that queues waits until ctx is done. The error is ErrBusy if another
+	// client holds the lock, or comes from NoEffect if the attempt certainly left nothing behind. Any other
+	// error means that the outcome is unknown.
 	Acquire(ctx context.Context, a Attempt) (Grant, error)
-	// Release gives the lock back. Its error is ErrNotHeld if by the service's word it was
-	// not held any more, or one as of Acquire.
+	// Release releases the lock. The error is ErrNotHeld if, according to the service, the lock was no longer
+	// held, or is one like those of Acquire.
 	Release(ctx context.Context, g Grant) error
 }
 
-// Renewer is a Lock whose lease the holder extends by calls (renew: true in the lock file).
+// Renewer is a Lock whose holder extends the lease by calls (renew: true in the lock file).
 type Renewer interface {
-	// Renew extends the lease by TTL from now, and returns the grant with its new Until, and
-	// with the Held and Token that later calls are to have.
+	// Renew extends the lease to TTL from now. It returns the grant with its new Until, and with the Held and
+	// Token for later calls.
 	Renew(ctx context.Context, g Grant) (Grant, error)
 }
 
 // Attempt is a request for a lock.
 type Attempt struct {
 	Key string        // name of the lock
-	ID  string        // unique in a run; store it as the holder where the service can
-	TTL time.Duration // the lease to ask for; 0 for a lock without one
-	// Shared asks for the lock next to others that ask so (shared: true in the lock file).
+	ID  string        // unique in a run; store it as the holder if the service can
+	TTL time.Duration // the lease to request; 0 for a lock without leases
+	// Shared requests the lock in shared mode, as a reader (shared: true in the lock file).
 	Shared bool
 }
 
-// Grant is what a successful attempt led to.
+// Grant is the result of a successful attempt.
 type Grant struct {
 	Attempt // filled in by Run
-	// Held is whatever Release and Renew need.
+	// Held is any value that Release and Renew need.
 	Held any
 	// Token is the fencing token; 0 for none.
 	Token uint64
-	// Until is when the client stops to vouch for the lock. The zero value leaves that to
-	// lockcheck: a lease ends TTL after it was asked for.
+	// Until is when the client stops vouching for the lock. With the zero value lockcheck computes it: a lease
+	// ends TTL after the request.
 	Until time.Time
-	// Lost is closed when the client learns by itself that the lock is gone; nil if it
-	// never does.
+	// Lost is closed when the client learns by itself that the lock is lost; nil if it never does.
 	Lost <-chan struct{}
 }
 
-// Setup is what a client is told before it begins.
+// Setup is what lockcheck tells a client at the start.
 type Setup struct {
 	Worker  string // "w1"…
 	Servers []Server
-	Folder  string // that all workers share
+	Folder  string // shared by all workers
 	TTL     time.Duration
-	Timeout time.Duration // how long one call to the service should take at most
+	Timeout time.Duration // the longest time that one call to the service should take
 }
 
-// Server is one that the client is to use.
+// Server is a server that the client should use.
 type Server protocol.Server
 
-// Address is host:port, or the path of the socket of an embedded server.
+// Address returns host:port, or the path of an embedded server's socket.
 func (s Server) Address() string {
 	if s.Socket != "" {
 		return s.Socket
@@ -81,25 +80,24 @@ func (s Server) Address() string {
 	return net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 }
 
-// Open opens the lock. name, of the library and with its version, is shown in reports.
+// Open opens the lock. name is the library's name with its version, and is shown in reports.
 type Open func(Setup) (lock Lock, name string, err error)
 
-// Outcomes that are no failures.
+// Outcomes that are not failures.
 var (
 	ErrBusy    = errors.New("busy")
 	ErrNotHeld = errors.New("not held")
 )
 
-// noEffectError is what NoEffect returns.
+// noEffectError is the type of NoEffect's errors.
 type noEffectError struct{ error }
 
 func (e noEffectError) Unwrap() error { return e.error }
 
-// NoEffect marks an error of a call that certainly left nothing behind. If in doubt, leave
-// it out.
+// NoEffect marks the error of a call that certainly left nothing behind. When in doubt, do not mark the error.
 func NoEffect(err error) error { return noEffectError{err} }
 
-// Run serves the lock until the end of standard input. Its error says why it could not.
+// Run serves the lock until standard input ends. Its error says why it stopped earlier.
 func Run(open Open) error { return run(open, os.Stdin, os.Stdout) }
 
 // request has the fields of all operations.
@@ -119,7 +117,7 @@ type request struct {
 	Of        int64       `json:"of"`
 }
 
-// fields are those of an answer.
+// fields has the fields of an answer.
 type fields map[string]any
 
 // server is a running client.
@@ -130,12 +128,12 @@ type server struct {
 
 	mu      sync.Mutex
 	output  *json.Encoder
-	failed  error                        // of the output
+	failed  error                        // the first error of the output
 	held    map[string]*hold             // by attempt
-	cancels map[int64]context.CancelFunc // of acquires under way, by id
+	cancels map[int64]context.CancelFunc // of acquires in progress, by ID
 }
 
-// hold is a grant that was not given back.
+// hold is a grant that was not released.
 type hold struct {
 	grant    Grant
 	released chan struct{}
@@ -159,7 +157,7 @@ func run(open Open, input io.Reader, output io.Writer) error {
 	}
 }
 
-// serve begins an operation. Hello is over before the next is read.
+// serve starts an operation. Hello is finished before the next request is read.
 func (s *server) serve(q request) {
 	switch q.Op {
 	case protocol.Hello:
@@ -197,7 +195,7 @@ func (s *server) hello(q request) fields {
 	return fields{"ok": fields{"protocol": protocol.Version, "client": name, "now": history.Now()}}
 }
 
-// cancel ends an acquire if it is still under way.
+// cancel cancels an acquire that is still in progress.
 func (s *server) cancel(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,20 +222,20 @@ func (s *server) acquire(ctx context.Context, q request) fields {
 	return granted(grant)
 }
 
-// granted is the answer that a grant is.
+// granted returns the answer for a grant.
 func granted(g Grant) fields {
 	ok := fields{}
 	if g.Token != 0 {
 		ok["token"] = g.Token
 	}
 	if !g.Until.IsZero() {
-		now := history.Now() // before the other clock is read: what passes between the two shortens the validity
+		now := history.Now() // read before the other clock: the time between the two reads shortens the validity
 		ok["until"] = now + time.Until(g.Until).Nanoseconds()
 	}
 	return fields{"ok": ok}
 }
 
-// notify says that a lock is lost.
+// notify reports the loss of a lock, unless the lock is released first.
 func (s *server) notify(h *hold) {
 	select {
 	case <-h.grant.Lost:
@@ -246,8 +244,7 @@ func (s *server) notify(h *hold) {
 	}
 }
 
-// errNotHere is about an attempt that did not lead to a grant. Whether the service has it
-// nobody knows.
+// errNotHere is about an attempt that led to no grant. Whether the service has granted it is unknown.
 var errNotHere = errors.New("this client does not have it")
 
 // call makes a call about a grant.
@@ -263,7 +260,7 @@ func (s *server) call(ctx context.Context, q request) fields {
 	}
 	var grant Grant
 	if h != nil {
-		grant = h.grant // which a renewal may replace at the same time
+		grant = h.grant // a copy, because a concurrent renewal may replace it
 	}
 	s.mu.Unlock()
 	renewer, renews := s.lock.(Renewer)

@@ -14,7 +14,7 @@ import (
 	"lockcheck/history"
 )
 
-// fake is a lock of which a test says what it does.
+// fake is a lock whose results the test chooses.
 type fake struct {
 	acquire func(ctx context.Context, a Attempt) (Grant, error)
 	release error
@@ -25,7 +25,7 @@ func (f fake) Acquire(ctx context.Context, a Attempt) (Grant, error) { return f.
 func (f fake) Release(context.Context, Grant) error                  { return f.release }
 func (f fake) Renew(context.Context, Grant) (Grant, error)           { return f.renewal, nil }
 
-// session is a client that a test speaks with.
+// session is a running client, to which a test sends requests.
 type session struct {
 	t       *testing.T
 	input   *io.PipeWriter
@@ -107,8 +107,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestUntil: the end of the validity is told by the clock of the protocol, and not later
-// than the lock said. Earlier it may be, by what passes between two looks at the clock.
+// TestUntil: the end of the validity is converted to the protocol's clock, and is never later than the lock
+// stated. It may be earlier by the time between two reads of the clocks.
 func TestUntil(t *testing.T) {
 	before := history.Now()
 	s := start(t, grant(Grant{Until: time.Now().Add(time.Hour)}, nil))
@@ -133,7 +133,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestCancel: an acquire that nobody waits for any more ends, while others are answered.
+// TestCancel: a cancelled acquire ends, and meanwhile other requests are answered.
 func TestCancel(t *testing.T) {
 	s := start(t, fake{acquire: func(ctx context.Context, _ Attempt) (Grant, error) {
 		<-ctx.Done()

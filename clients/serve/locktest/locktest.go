@@ -1,5 +1,5 @@
-// Package locktest puts a lock under faults in "go test". The test binary itself is the
-// client: a package whose tests call Run has
+// Package locktest tests a lock under faults in "go test". The test binary itself is the client. A package
+// whose tests call Run has
 //
 //	func TestMain(m *testing.M) { locktest.Main(m, open) }
 package locktest
@@ -16,15 +16,15 @@ import (
 	"lockcheck/clients/serve"
 )
 
-// clientVariable tells the test binary that it is the client, and Program where lockcheck
-// is, if that is not in the PATH.
+// clientVariable is the environment variable that makes the test binary a client. Program is the variable with
+// the path of lockcheck, if lockcheck is not in the PATH.
 const (
 	clientVariable = "LOCKCHECK_CLIENT"
 	Program        = "LOCKCHECK"
 )
 
-// Main runs the tests of a package, or serves the lock where lockcheck has started the test
-// binary. It does not return.
+// Main runs the tests of a package. If lockcheck has started the test binary as a client, it serves the lock
+// instead. It does not return.
 func Main(m *testing.M, open serve.Open) {
 	if os.Getenv(clientVariable) == "" {
 		os.Exit(m.Run())
@@ -36,11 +36,10 @@ func Main(m *testing.M, open serve.Open) {
 	os.Exit(0)
 }
 
-// Run runs "lockcheck test" with the arguments, logs the verdict, and fails the test unless
-// lockcheck exits with 0. about is a lock file without its client, as in
-// "servers: redis\nlease: 2s". If the test fails, the folder with the run and its page stays,
-// and the output names it; otherwise it is removed. With -short the test is skipped: a run
-// takes half a minute.
+// Run runs "lockcheck test" with the arguments, logs the verdict, and fails the test unless lockcheck exits
+// with 0. about is a lock file without its client, as in "servers: redis\nlease: 2s". If the test fails, the
+// folder with the run and its page is kept, and the output names it; otherwise it is removed. With -short the
+// test is skipped, because a run takes half a minute.
 func Run(t *testing.T, about string, arguments ...string) {
 	t.Helper()
 	if testing.Short() {
@@ -68,7 +67,7 @@ func run(t testing.TB, about string, arguments ...string) {
 	t.Log(verdicts(string(output)))
 }
 
-// newStore makes a folder that outlives a test that fails: its pages say why it did.
+// newStore makes a folder that is kept if the test fails, because its pages show why.
 func newStore(t testing.TB) string {
 	t.Helper()
 	store, err := os.MkdirTemp("", "locktest-")
@@ -86,21 +85,21 @@ func newStore(t testing.TB) string {
 	return store
 }
 
-// verdict is a line that begins with a verdict, and those that it goes on in.
+// verdict matches a line that begins with a verdict, and its continuation lines.
 var verdict = regexp.MustCompile(`(?m)^(?:VALID|VIOLATION|UNDECIDED|BROKEN)  .*(?:\n +\S.*)*`)
 
-// verdicts is what lockcheck says first of each run.
+// verdicts returns lockcheck's verdict on each run.
 func verdicts(output string) string {
 	return strings.Join(verdict.FindAllString(output, -1), "\n")
 }
 
-// onHost are the servers whose clients run on this machine.
+// onHost matches servers whose clients run on this machine.
 var onHost = regexp.MustCompile(`(?m)^servers: *(memory|none)\s*$`)
 
-// dockerfile puts the test binary, which may need the C library, into an image.
+// dockerfile puts the test binary into an image. The image has a C library, which the binary may need.
 const dockerfile = "FROM debian:trixie-slim\nCOPY client /\n"
 
-// write makes a lock file, and what it names.
+// write writes a lock file and the files that it names.
 func write(folder, about string) (path string, err error) {
 	binary, err := os.Executable()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"lockcheck/internal/lockfile"
 )
 
-// TestWrite: the files that Run makes describe a lock, with the test binary where its
-// servers need it.
+// TestWrite: the files that Run writes describe a lock, and the test binary is in the image's folder if its
+// servers need that.
 func TestWrite(t *testing.T) {
 	for about, inImage := range map[string]bool{"servers: memory\nlease: 1s": false, "lease: 2s\nservers: redis\nrenew: true\n": true} {
 		path, err := write(t.TempDir(), about)
@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// recorder is a test whose failure is none of the test that looks at it.
+// recorder records the failure of a test without failing the test that inspects it.
 type recorder struct {
 	testing.TB
 	failed   bool
@@ -48,8 +48,8 @@ func (r *recorder) Errorf(format string, arguments ...any) {
 	r.said += fmt.Sprintf(format, arguments...)
 }
 
-// TestRun: a run that passes says its verdict and leaves nothing; of one that fails, the page
-// stays and all of the output is said.
+// TestRun: a run that passes logs its verdict and leaves nothing behind. For a run that fails, the page is kept
+// and the whole output is logged.
 func TestRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		output, exit, said string
