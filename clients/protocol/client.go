@@ -8,40 +8,39 @@ import (
 	"time"
 )
 
-// Bounds on what a client may do before it is regarded as broken.
+// Limits beyond which a client is regarded as broken.
 const (
-	// maxLine is the longest line of its output, in bytes.
+	// maxLine is the longest line of the client's output, in bytes.
 	maxLine = 1 << 20
-	// maxIgnored is how many lines it may write that answer nothing and say nothing of a
-	// lock that it holds.
+	// maxIgnored is how many events the client may send that are not about a lock which it holds.
 	maxIgnored = 10_000
-	// maxWaiting is how many requests may wait for it to read its input.
+	// maxWaiting is how many requests may wait until the client reads its input.
 	maxWaiting = 1000
-	// HelloTime is how long it may take to begin.
+	// HelloTime is how long the client may take to answer hello.
 	HelloTime = 30 * time.Second
 )
 
-// Part is what of the protocol a client broke.
+// Part is the part of the protocol that a client broke.
 type Part string
 
-// The parts.
+// The parts of the protocol.
 const (
 	Opening Part = "opening" // hello
-	Lines   Part = "lines"   // their form and length
-	Answers Part = "answers" // one to each request, of a kind that it has
+	Lines   Part = "lines"   // form and length of lines
+	Answers Part = "answers" // exactly one for each request, of a kind that its operation allows
 	Clock   Part = "clock"   // until without now
-	Until   Part = "until"   // it cannot be the end of a validity
-	Events  Part = "events"  // too many of them
-	Input   Part = "input"   // it is not read
-	Ending  Part = "ending"  // too late, or output that ends before the input
+	Until   Part = "until"   // until cannot be the end of a validity
+	Events  Part = "events"  // too many events
+	Input   Part = "input"   // the client does not read its input
+	Ending  Part = "ending"  // the client ends too late, or its output ends before its input
 )
 
 // ViolationError says that the client broke the protocol.
 type ViolationError struct {
 	Part Part
-	Rule string // that it broke, in words
-	Line string // what it wrote, shortened; "" if that is not a line
-	// At is when the line was read, in ns of CLOCK_MONOTONIC; 0 if that is not a line.
+	Rule string // the broken rule, in words
+	Line string // the client's line, shortened; "" if no line broke the rule
+	// At is when the line was read, in ns of CLOCK_MONOTONIC; 0 if no line broke the rule.
 	At int64
 }
 
@@ -57,32 +56,32 @@ type EndedError struct{ Exit string }
 
 func (e *EndedError) Error() string { return "the client ended by itself: " + e.Exit }
 
-// Client is a running client. Its methods may be called side by side.
+// Client is a running client. Its methods may be called concurrently.
 type Client struct {
 	program  *program
 	trace    func(Traced)
 	now      func() int64 // ns
 	requests chan []byte
-	// ending is closed when the client is being closed: it may end now.
+	// ending is closed when Close begins. From then on the client may end.
 	ending    chan struct{}
 	closeOnce func() error
-	// failed is closed when the client can do nothing more; why says why.
+	// failed is closed when the client can no longer be used; why is the reason.
 	failed chan struct{}
 	why    error
 	fail   func(error)
-	// Name and version of the library, as it says.
+	// Name is the library's name and version as the client states them.
 	Name string
-	// clock: it told its time, and may name the end of a validity.
+	// clock: the client has stated its time, so it may send until.
 	clock bool
 	left  []string
 
 	mu            sync.Mutex
 	last          int64
 	open          map[int64]*call
-	answered      int64                    // when the last of these was
+	answered      int64                    // when the last request was answered
 	lost          map[string]chan struct{} // by attempt
 	ignored       int
-	input, output sync.WaitGroup // those who write and read them
+	input, output sync.WaitGroup // the goroutines that write to the client and read from it
 }
 
 // call is a request that was not answered yet.
@@ -92,29 +91,27 @@ type call struct {
 	answer  chan Answer
 }
 
-// Answer of a client.
+// Answer is a client's answer.
 type Answer struct {
 	Line
-	// Sent and Received are when the request was sent and the answer was read, in ns of
-	// CLOCK_MONOTONIC.
+	// Sent is when the request was sent, and Received when the answer was read, in ns of CLOCK_MONOTONIC.
 	Sent, Received int64
 }
 
-// Start starts a client and says hello. The fields of the request that are not the caller's
-// are filled in.
+// Start starts a client and sends hello. It sets the fields of the request that are not the caller's.
 func Start(ctx context.Context, command Command, hello Request) (*Client, error) {
 	c, err := Launch(command)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.begin(ctx, hello); err != nil {
-		c.fail(err) // it is not waited for, and accused of nothing more
+		c.fail(err) // close then neither waits for the client nor reports another violation
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-// Launch starts a client to which Hello is still to be said.
+// Launch starts a client without sending hello.
 func Launch(command Command) (*Client, error) {
 	program, err := command.start()
 	if err != nil {
@@ -132,8 +129,7 @@ func Launch(command Command) (*Client, error) {
 	return c, nil
 }
 
-// Hello says hello, and judges nothing but the form of the answer. Its errors are those of
-// Call.
+// Hello sends hello, and judges only the form of the answer. Its errors are those of Call.
 func (c *Client) Hello(ctx context.Context, request Request) (Answer, error) {
 	request.Op = Hello
 	answer, err := c.Call(ctx, request)
@@ -145,7 +141,7 @@ func (c *Client) Hello(ctx context.Context, request Request) (Answer, error) {
 	return answer, err
 }
 
-// begin says hello, and holds the clock of the client against ours.
+// begin sends hello, and checks the client's version and its clock against ours.
 func (c *Client) begin(ctx context.Context, request Request) error {
 	ctx, cancel := context.WithTimeout(ctx, HelloTime)
 	defer cancel()
@@ -167,14 +163,14 @@ func (c *Client) begin(ctx context.Context, request Request) error {
 	}
 }
 
-// Call sends a request and waits for its answer until ctx is done. Its error is that of ctx,
-// a *ViolationError or an *EndedError; the answer then says only when the request was sent.
+// Call sends a request and waits for its answer until ctx is done. The error is that of ctx, a *ViolationError
+// or an *EndedError. With an error, only Sent of the answer is valid.
 func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	return c.call(ctx, request, nil)
 }
 
-// Acquire is Call without an end, for a request that is taken back once ctx is done: the
-// client still has to answer it.
+// Acquire is Call without a deadline. When ctx is done, it cancels the request with the operation cancel, and
+// still waits for the client's answer.
 func (c *Client) Acquire(ctx context.Context, request Request) (Answer, error) {
 	return c.call(context.WithoutCancel(ctx), request, ctx.Done())
 }
@@ -187,8 +183,8 @@ func (c *Client) call(ctx context.Context, request Request, cancel <-chan struct
 	return c.await(ctx, pending, cancel)
 }
 
-// Post sends a request, after those posted before it, and returns what waits for its answer
-// as Call does.
+// Post sends a request without waiting. Requests are sent in the order of Post. The returned function waits for
+// the answer as Call does.
 func (c *Client) Post(request Request) (await func(context.Context) (Answer, error), err error) {
 	pending, err := c.send(request)
 	if err != nil {
@@ -215,13 +211,13 @@ func (c *Client) await(ctx context.Context, pending *call, cancel <-chan struct{
 	}
 }
 
-// Send sends a request whose answer, if it has one, nobody waits for.
+// Send sends a request and ignores its answer.
 func (c *Client) Send(request Request) error {
 	_, err := c.send(request)
 	return err
 }
 
-// send numbers a request and sends it, unless the input of the client has ended.
+// send numbers a request and sends it, unless the client's input has ended.
 func (c *Client) send(request Request) (*call, error) {
 	select {
 	case <-c.ending:
@@ -240,8 +236,8 @@ func (c *Client) send(request Request) (*call, error) {
 	return pending, c.enqueue(request, pending.sent)
 }
 
-// Notified returns the channel that is closed when the client says that the lock of an
-// attempt is lost. The caller says Forget when it is done with the attempt.
+// Notified returns a channel that is closed when the client reports that the lock of an attempt is lost. The
+// caller calls Forget when it no longer needs the channel.
 func (c *Client) Notified(attempt string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,14 +246,14 @@ func (c *Client) Notified(attempt string) <-chan struct{} {
 	return lost
 }
 
-// Forget ends what Notified began.
+// Forget undoes Notified.
 func (c *Client) Forget(attempt string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.lost, attempt)
 }
 
-// Failed says why the client can do nothing more; nil if it can.
+// Failed returns why the client can no longer be used; nil if it can.
 func (c *Client) Failed() error {
 	select {
 	case <-c.failed:
@@ -270,22 +266,23 @@ func (c *Client) Failed() error {
 // errClosed is the failure of a client that was closed.
 var errClosed = errors.New("the client was closed")
 
-// idleAt says whether the client had answered everything before a moment, and was asked nothing
-// since. One that does one thing at a time does not see the end of its input before that.
-func (c *Client) idleAt(moment int64) bool {
+// idleSince reports whether at moment the client had answered all requests, and has received none since. A client
+// that handles one request at a time does not notice the end of its input before that.
+func (c *Client) idleSince(moment int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open) == 0 && c.answered <= moment
 }
 
-// Close ends the input of the client and waits for it to end. One that has not after five
-// seconds is killed, at once if it had failed. Its error is a *ViolationError if the client
-// broke the protocol until then, or an *EndedError if it ended before its input did. To be
-// killed is no violation of one that gave its last answer less than a second before, or none.
+// Close ends the client's input and waits for the client to end. After five seconds it kills the client, or at
+// once if the client has failed.
+//
+// The error is a *ViolationError if the client broke the protocol before, or an *EndedError if the client ended
+// before its input. Being killed is no violation if the client had answered its last request less than a second
+// before, or not yet.
 func (c *Client) Close() error { return c.closeOnce() }
 
-// Left names the processes that the client had started and that had to be killed, once Close
-// has returned.
+// Left names the processes started by the client that had to be killed. It is valid once Close has returned.
 func (c *Client) Left() []string { return c.left }
 
 func (c *Client) end() error {
@@ -297,7 +294,7 @@ func (c *Client) end() error {
 	return err
 }
 
-// close ends the program, and judges what it wrote until then.
+// close ends the program, and judges what the program wrote until then.
 func (c *Client) close() error {
 	patience := exitTime
 	if c.Failed() != nil {
@@ -307,13 +304,13 @@ func (c *Client) close() error {
 	late, left, err := c.program.close(patience)
 	c.left = left
 	judge := func() {
-		if late && c.idleAt(killed-allowedTime.Nanoseconds()) {
+		if late && c.idleSince(killed-allowedTime.Nanoseconds()) {
 			c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
 		}
 	}
-	judge() // before half a line, which it was killed in, is taken for a wrong one
+	judge() // first: half a line, caused by the kill, must not count as a malformed line
 	c.output.Wait()
-	judge() // an answer that was not read before
+	judge() // again: an answer may only have been read by now
 	c.fail(errClosed)
 	c.input.Wait()
 	return errors.Join(err, c.program.Output.Close())

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tries runs a test of a behaviour whose client is a goroutine, in fake time, and if it is to
-// be tried as a process, too, once more with one.
+// tries runs a test of a behaviour with a client that is a goroutine, in fake time. If process is set, it
+// repeats the test with a client that is a process.
 func tries(t *testing.T, behaviour string, process bool, test func(*testing.T, protocol.Command)) {
 	t.Helper()
 	t.Run(behaviour, func(t *testing.T) {
@@ -39,19 +39,19 @@ func tries(t *testing.T, behaviour string, process bool, test func(*testing.T, p
 	}
 }
 
-// TestClose: a client is closed whatever it does, and with what it has started; who did
-// nothing wrong is accused of nothing. There is no service: what needs one gets an error.
+// TestClose: every client is closed, whatever it does, together with what it has started, and a client without
+// a mistake is not reported. There is no service, so requests that need one get an error.
 func TestClose(t *testing.T) {
 	acquire := protocol.Request{Op: protocol.Acquire, Key: "k0", Attempt: "a", TTLMS: 1000}
 	release := protocol.Request{Op: protocol.Release, Key: "k0", Attempt: "a"}
 	unanswered := []string{"silent-in-acquire", "never-reads", "answers-last", "slow-and-stays", "stopped"}
-	asked := []string{"answers-last", "slow-and-stays", "stopped"} // and say that they were
+	asked := []string{"answers-last", "slow-and-stays", "stopped"} // these report that they were asked
 	for _, c := range []struct {
 		behaviour string
 		requests  []protocol.Request
-		wrong     string // "" for nothing
+		wrong     string // "" for none
 		left      int    // processes that had to be killed
-		process   bool   // tried as one, too
+		process   bool   // also tried as a process
 	}{
 		{"right", []protocol.Request{acquire, release}, "", 0, true},
 		{"right-plain", nil, "", 0, true},
@@ -84,9 +84,9 @@ func TestClose(t *testing.T) {
 			for _, request := range c.requests {
 				ctx, cancel := context.WithCancel(t.Context())
 				if slices.Contains(unanswered, c.behaviour) {
-					cancel() // its answer would not come before the end of its input
+					cancel() // the answer would not come before the input ends
 				}
-				// What becomes of it is told by Close.
+				// Close reports the result.
 				_, _ = client.Call(ctx, request)
 				cancel()
 				if slices.Contains(asked, c.behaviour) {
@@ -114,7 +114,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestHello: who cannot begin is told by why, and does not stay.
+// TestHello: a client that fails at hello is reported with the reason, and is ended.
 func TestHello(t *testing.T) {
 	for _, c := range []struct {
 		behaviour, want string

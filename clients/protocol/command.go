@@ -22,82 +22,82 @@ import (
 // Command is the program of a client.
 type Command struct {
 	Args []string `json:"args"` // program and arguments
-	// Folder in which it is started; "" for that of this process.
+	// Folder is the program's working folder; "" for that of this process.
 	Folder string `json:"folder,omitempty"`
-	// Env is added to the environment of this process, as "NAME=value". OnHost: of that the
-	// program gets only what every program may need, as it is not the environment of its image
-	// but of whoever runs lockcheck, with passwords that are none of the program's business.
+	// Env is added to the environment of this process, as "NAME=value". With OnHost, the program inherits only
+	// the variables that any program may need. On the host, the environment belongs to the user who runs
+	// lockcheck, and may contain passwords that the program must not see. In an image, it is the image's own.
 	Env    []string `json:"env,omitempty"`
 	OnHost bool     `json:"on_host,omitempty"`
-	// Log gets what the program writes on standard error, and the lines on standard output
-	// that are none of the protocol; nil for nowhere.
+	// Log receives what the program writes on standard error, and lines on standard output that are not part of
+	// the protocol; nil discards them.
 	Log io.Writer `json:"-"`
-	// Trace is told each line of the protocol, by several goroutines; nil for nobody.
+	// Trace is called for each line of the protocol, from several goroutines; nil for no calls.
 	Trace func(Traced) `json:"-"`
-	// Run runs the client in place of Args, for tests whose client is no program; nil starts
-	// the program.
+	// Run runs the client instead of Args, for tests whose client is not a program; nil starts the program.
 	Run func() (Process, error) `json:"-"`
-	// Now is the clock of a client that Run runs, in ns; nil for CLOCK_MONOTONIC.
+	// Now is the clock, in ns, of a client that Run runs; nil for CLOCK_MONOTONIC.
 	Now func() int64 `json:"-"`
 }
 
 // Process is a client that was started.
 type Process struct {
 	Control
-	Input          io.WriteCloser // its standard input
+	Input          io.WriteCloser // standard input of the client
 	Output, Errors Output
 }
 
-// Output is what a client writes.
+// Output is an output of a client.
 type Output interface {
 	io.ReadCloser
 	SetReadDeadline(time.Time) error
 }
 
-// Control ends a client, and says how it ended.
+// Control ends a client, and describes how it ended.
 type Control interface {
-	// Ended is closed when the client has ended.
+	// Ended returns a channel that is closed when the client has ended.
 	Ended() <-chan struct{}
-	// Exit says in words how the client ended. It waits for the end.
+	// Exit waits for the end and describes in words how the client ended.
 	Exit() string
-	// Kill ends the client at once (SIGKILL), and nothing that it has started.
+	// Kill kills the client (SIGKILL), but not the processes that it has started.
 	Kill() error
-	// Stop stops the client (SIGSTOP), and nothing that it has started.
+	// Stop stops the client (SIGSTOP), but not the processes that it has started.
 	Stop() error
-	// Left names what the client has started and still runs.
+	// Left names the processes that the client has started and that still run.
 	Left() ([]string, error)
-	// KillLeft ends what Left names.
+	// KillLeft kills the processes that Left names.
 	KillLeft() error
 }
 
 const (
-	// allowedTime is how long a client may take to end after the end of its input, as the protocol says.
+	// allowedTime is how long, by the protocol, a client may take to end after the end of its input.
 	allowedTime = time.Second
-	// exitTime is how long it is given: a busy machine may need more.
+	// exitTime is how long lockcheck waits for that, because a busy machine may need more time.
 	exitTime = 5 * time.Second
-	// lastTime is how long what a client wrote last may take to arrive once it has ended.
-	// What it has left behind may keep its outputs open for ever.
+	// lastTime is how long the last output of a client is awaited after its end. Processes that it left behind
+	// may keep its outputs open for ever.
 	lastTime = 500 * time.Millisecond
-	// leftTime is how long what a client has started may run on once it has ended.
+	// leftTime is how long processes that a client has started may continue after its end.
 	leftTime = time.Second
 )
 
-// Traced is a line of the protocol. It is the same Line afterwards only where it was Sent.
+// Traced is a line of the protocol. If Sent is false, Line is valid only during the call, because its buffer is
+// reused.
 type Traced struct {
 	Sent bool  // to the client
 	At   int64 // when it was sent or read, in ns of CLOCK_MONOTONIC
 	Line []byte
 }
 
-// errNoProgram is a Command without Args.
+// errNoProgram is the error of a Command without Args.
 var errNoProgram = errors.New("no program is named")
 
 // program is a running Command.
 type program struct {
 	Process
 	last *lastWords
-	// read is closed when the client has ended and its error output was read.
-	read chan struct{}
+	// errorsRead is closed when the client has ended and its error output was read.
+	errorsRead chan struct{}
 }
 
 // start starts the client.
@@ -110,12 +110,12 @@ func (c Command) start() (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{Process: process, last: &lastWords{log: c.Log}, read: make(chan struct{})}
+	p := &program{Process: process, last: &lastWords{log: c.Log}, errorsRead: make(chan struct{})}
 	go p.readErrors()
 	return p, nil
 }
 
-// Clock is that by which the client is judged, in ns: CLOCK_MONOTONIC, unless Now is another one.
+// Clock returns the clock by which the client is judged, in ns: Now, or CLOCK_MONOTONIC if Now is nil.
 func (c Command) Clock() func() int64 {
 	if c.Now != nil {
 		return c.Now
@@ -123,7 +123,7 @@ func (c Command) Clock() func() int64 {
 	return history.Now
 }
 
-// run starts the program. It ends with this process at the latest, even if that is killed.
+// run starts the program. The program never outlives this process, even if this process is killed.
 func (c Command) run() (Process, error) {
 	if len(c.Args) == 0 {
 		return Process{}, errNoProgram
@@ -148,18 +148,18 @@ func (c Command) run() (Process, error) {
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	process, err := child.Start(command)
-	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close()) // the child has its own
+	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close()) // the child has copies
 	if err != nil {
 		return Process{}, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close(), errorOutput.Close())
 	}
 	return Process{Control: &control{process: process, mark: mark}, Input: input, Output: output, Errors: errorOutput}, nil
 }
 
-// needed are the variables that any program may need, next to LC_*, and the mark by which a run
-// finds what it has started. Docs: docs/own-lock.md.
+// needed lists the variables that any program may need, in addition to LC_*, and the mark by which a run finds
+// the processes that it has started. Docs: docs/own-lock.md.
 var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", processes.RunVariable}
 
-// Inherited is what the program gets of the environment of this process.
+// Inherited returns the variables that the program inherits from this process.
 func (c Command) Inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -167,10 +167,10 @@ func (c Command) Inherited() []string {
 	})
 }
 
-// control is that of a program.
+// control controls a client that is a program.
 type control struct {
 	process *child.Process
-	mark    processes.Mark // of all that it starts
+	mark    processes.Mark // in the environment of every process that the program starts
 }
 
 func (c *control) Ended() <-chan struct{} { return c.process.Ended }
@@ -184,7 +184,7 @@ func (c *control) Left() (left []string, err error) {
 		return nil, err
 	}
 	for _, pid := range running {
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // none if it has just ended
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // empty if the process has just ended
 		left = append(left, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
 	}
 	return left, nil
@@ -195,7 +195,7 @@ func (c *control) KillLeft() error {
 	return err
 }
 
-// newMark returns a mark that no other client has.
+// newMark returns a mark that is unique to a client.
 func newMark() (processes.Mark, error) {
 	random := make([]byte, 8)
 	_, err := rand.Read(random)
@@ -204,26 +204,26 @@ func newMark() (processes.Mark, error) {
 
 // readErrors reads the error output until the client has ended.
 func (p *program) readErrors() {
-	defer close(p.read)
+	defer close(p.errorsRead)
 	defer p.Errors.Close()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(p.last, p.Errors) // it ends with the client, whatever that does
+		_, _ = io.Copy(p.last, p.Errors) // it ends with the client
 	}()
 	<-p.Ended()
-	// A pipe has no other end; a deadline that cannot be set would be one for ever.
+	// Only a deadline ends the read of a pipe that another process keeps open. If setting it failed, the read
+	// could last for ever.
 	last := time.Now().Add(lastTime)
 	_ = p.Errors.SetReadDeadline(last)
 	_ = p.Output.SetReadDeadline(last)
 	<-read
 }
 
-// close ends the input, waits for the client to end, and kills it if it does not, at once if
-// it is not to be waited for. late says that it had to be. What the client has started ends
-// with it, too; left are those that had to be killed.
+// close ends the input, waits for the client to end, and kills it once patience is over; late reports that. It
+// also ends the processes that the client has started; left names those that had to be killed.
 func (p *program) close(patience time.Duration) (late bool, left []string, err error) {
-	_ = p.Input.Close() // it may have closed its end already
+	_ = p.Input.Close() // the client may have closed its end already
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -234,11 +234,11 @@ func (p *program) close(patience time.Duration) (late bool, left []string, err e
 	}
 	<-p.Ended()
 	left, err = p.endLeft()
-	<-p.read
+	<-p.errorsRead
 	return late, left, err
 }
 
-// endLeft waits for what the client has started to end by itself, and kills what does not.
+// endLeft waits until the processes that the client has started end by themselves, and kills those that do not.
 func (p *program) endLeft() ([]string, error) {
 	for deadline := time.Now().Add(leftTime); ; time.Sleep(20 * time.Millisecond) {
 		left, err := p.Left()
@@ -251,29 +251,29 @@ func (p *program) endLeft() ([]string, error) {
 	}
 }
 
-// Kill ends the client at once, and nothing that it has started.
+// Kill kills the client, but not the processes that it has started.
 func (c *Client) Kill() error { return c.program.Kill() }
 
-// Stop stops the client (SIGSTOP), and nothing that it has started.
+// Stop stops the client (SIGSTOP), but not the processes that it has started.
 func (c *Client) Stop() error { return c.program.Stop() }
 
-// exit says how the program ended, once it has, and what it wrote last.
+// exit describes how the program ended, with its last output.
 func (p *program) exit() string {
 	return p.Exit() + p.last.String()
 }
 
-// keptWords is how much is kept of what a client wrote last, in bytes.
+// keptWords is how much of a client's last output is kept, in bytes.
 const keptWords = 1 << 10
 
-// lastWords passes on what is written to it, and keeps the end of it.
+// lastWords forwards what is written to it, and keeps the end.
 type lastWords struct {
-	log io.Writer // nil for nowhere
+	log io.Writer // nil discards it
 
 	mu   sync.Mutex
 	text []byte
 }
 
-// Write implements io.Writer. It never fails: a client must not notice what becomes of its log.
+// Write implements io.Writer. It never fails, because a failing log must not affect the client.
 func (l *lastWords) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,7 +287,7 @@ func (l *lastWords) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String is empty if nothing was written.
+// String returns the kept text with an introduction; "" if nothing was written.
 func (l *lastWords) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package protocol is the wire to a lock client of any language, as docs/protocol.md
-// specifies it.
+// Package protocol talks to a lock client in any language. docs/protocol.md specifies the protocol.
 package protocol
 
 import (
@@ -7,13 +6,13 @@ import (
 	"encoding/json"
 )
 
-// Version of the protocol that this package speaks.
+// Version is the version of the protocol that this package implements.
 const Version = 1
 
-// Op is what a client is asked for.
+// Op is an operation that a client is asked to perform.
 type Op string
 
-// The operations. Hello is the first and comes once.
+// The operations. Hello comes first, and only once.
 const (
 	Hello   Op = "hello"
 	Acquire Op = "acquire"
@@ -24,40 +23,39 @@ const (
 	Cancel  Op = "cancel" // has no answer of its own
 )
 
-// Server is one that the client is to use.
+// Server is a server that the client should use.
 type Server struct {
 	Name string `json:"name"` // "n1"…
-	// Host and Port; or Socket, the path of a Unix socket, for an embedded server.
+	// Host and Port, or Socket, the path of a Unix socket, for an embedded server.
 	Host   string `json:"host,omitempty"`
 	Port   int    `json:"port,omitempty"`
 	Socket string `json:"socket,omitempty"`
 }
 
-// Request is a line to the client. Which fields it has depends on Op, see MarshalJSON; all
-// times are in ms.
+// Request is a line to the client. MarshalJSON lists the fields for each Op. All times are in ms.
 type Request struct {
 	ID int64
 	Op Op
 
 	Worker    string
 	Servers   []Server
-	Folder    string // that all workers share
+	Folder    string // shared by all workers
 	TimeoutMS int64
 
 	Key, Attempt string
 	Token        uint64 // of the grant; 0 for none
 	TTLMS        int64
 	WaitMS       int64
-	Shared       bool  // of an acquire: next to others that share the lock
-	MS           int64 // of work
-	Of           int64 // of cancel: the ID of the acquire
+	Shared       bool  // acquire: shared mode, as a reader
+	MS           int64 // work: its duration
+	Of           int64 // cancel: the ID of the acquire
 
-	// Unknown adds a field that is in no version, as a later one may.
+	// Unknown adds a field that no version has, as a later version might.
 	Unknown bool
 }
 
-// MarshalJSON writes the fields that the operation has, those that are zero, too: a client
-// need not ask whether they are there.
+// MarshalJSON writes all fields of the operation, including zero ones, so that a client need not check whether
+// they exist.
 func (r Request) MarshalJSON() ([]byte, error) {
 	text, err := r.known()
 	if err == nil && r.Unknown {
@@ -66,7 +64,7 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return text, err
 }
 
-// known are the fields that the operation has.
+// known returns the fields of the operation.
 func (r Request) known() ([]byte, error) {
 	type grant struct {
 		ID      int64  `json:"id"`
@@ -119,8 +117,8 @@ func (r Request) known() ([]byte, error) {
 	}
 }
 
-// Line is a line from the client: an answer, with an ID and exactly one of OK, Busy, NotHeld
-// and Error, or an event. Unknown fields are ignored.
+// Line is a line from the client: an answer or an event. An answer has an ID and exactly one of OK, Busy,
+// NotHeld and Error. Unknown fields are ignored.
 type Line struct {
 	ID      int64     `json:"id"`
 	OK      *Done     `json:"ok"`
@@ -133,38 +131,38 @@ type Line struct {
 	Text    string `json:"text"`
 }
 
-// Lost is the event that the lock of an attempt is gone.
+// Lost is the event that the lock of an attempt was lost.
 const Lost = "lost"
 
-// Done is what an operation led to.
+// Done is the result of an operation that took effect.
 type Done struct {
-	// Of a hello.
+	// Answers to hello.
 	Protocol int    `json:"protocol"`
 	Client   string `json:"client"` // name and version of the library
 	Now      int64  `json:"now"`    // CLOCK_MONOTONIC in ns
 
 	Token uint64 `json:"token"` // fencing token of a grant; 0 for none
-	// Until is the end of the validity, in ns of CLOCK_MONOTONIC; 0 where the client
-	// leaves it to its parent: the lease from when the request was sent.
+	// Until is the end of the validity, in ns of CLOCK_MONOTONIC. If it is 0, the parent counts the lease from
+	// the sending of the request.
 	Until int64 `json:"until"`
 	Holds *bool `json:"holds"`
 }
 
-// Busy says that somebody else has the lock.
+// Busy says that another client holds the lock.
 type Busy struct {
-	Holder string `json:"holder"` // its attempt, if the service tells
+	Holder string `json:"holder"` // the holder's attempt; "" if the service does not name it
 }
 
-// Failure says why an operation failed, and what it may have done.
+// Failure says why an operation failed, and whether it may have had an effect.
 type Failure struct {
-	Effect string `json:"effect"` // NoEffect; anything else means that nobody knows
+	Effect string `json:"effect"` // NoEffect; any other value means that the effect is unknown
 	Text   string `json:"text"`
 }
 
 // NoEffect is the Effect of a failure that certainly left nothing behind.
 const NoEffect = "none"
 
-// answers counts what a line says; more or less than one is a mistake.
+// answers counts the results in a line; any number except one is a mistake.
 func (l Line) answers() (n int) {
 	for _, has := range []bool{l.OK != nil, l.Busy != nil, l.NotHeld != nil, l.Error != nil} {
 		if has {

@@ -11,8 +11,8 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// TestFields: a request has the fields that the page lists for its operation, those that are zero,
-// too: clients read them without asking whether they are there.
+// TestFields: a request has exactly the fields that the page lists for its operation, including zero ones,
+// because clients read them without checking whether they exist.
 func TestFields(t *testing.T) {
 	page, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {

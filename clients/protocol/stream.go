@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// enqueue hands a request to the writer. A client that reads nothing holds up nobody.
+// enqueue passes a request to the writer. It never blocks, even if the client reads nothing.
 func (c *Client) enqueue(request Request, at int64) error {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -29,14 +29,14 @@ func (c *Client) enqueue(request Request, at int64) error {
 	}
 }
 
-// traced tells who watches of a line.
+// traced passes a line to the trace, if there is one.
 func (c *Client) traced(t Traced) {
 	if c.trace != nil {
 		c.trace(t)
 	}
 }
 
-// write sends the requests until the client fails or is closed.
+// write sends requests until the client fails or is closed.
 func (c *Client) write() {
 	for {
 		select {
@@ -51,8 +51,8 @@ func (c *Client) write() {
 	}
 }
 
-// read reads the output to its end, so that the client never waits for us, and gives
-// answers and events to those who wait for them.
+// read reads the output to its end, so that the client is never blocked by a full pipe, and passes answers and
+// events to those who wait for them.
 func (c *Client) read() {
 	lines := bufio.NewReaderSize(c.program.Output, maxLine)
 	for {
@@ -80,9 +80,10 @@ func (c *Client) read() {
 // streamTime is how long a client that has closed its input or output may take to end.
 const streamTime = time.Second
 
-// ended: without input or output the client can do nothing more, whether it runs or not.
+// ended handles the end of the input or the output: without either, the client cannot be used any more, whether
+// it still runs or not. If the client does not end soon, it has broken the rule otherwise.
 func (c *Client) ended(err error, otherwise string) {
-	if errors.Is(err, os.ErrClosed) { // by us
+	if errors.Is(err, os.ErrClosed) { // closed by this process
 		return
 	}
 	timer := time.NewTimer(streamTime)
@@ -90,9 +91,9 @@ func (c *Client) ended(err error, otherwise string) {
 	select {
 	case <-c.failed:
 	case <-c.ending:
-	case <-c.program.read:
+	case <-c.program.errorsRead:
 		select {
-		case <-c.ending: // as it was told to
+		case <-c.ending: // Close has begun, so the client should end
 		default:
 			c.fail(&EndedError{Exit: c.program.exit()})
 		}
@@ -107,7 +108,7 @@ func (c *Client) line(text []byte, received int64) {
 		return
 	}
 	if c.Failed() != nil {
-		return // what was wrong first is what it is about
+		return // only the first mistake is reported
 	}
 	c.traced(Traced{At: received, Line: text})
 	var line Line
@@ -145,14 +146,14 @@ func (c *Client) answer(line Line, received int64, text []byte) {
 	}
 }
 
-// plausible says whether the end of a validity can be one. A wall clock, other units and a
-// length of time instead of a moment are far from it.
+// plausible reports whether a time can be the end of a validity. Times of a wall clock, in other units, or
+// relative to the request are far outside the range.
 func (c *call) plausible(until, received int64) bool {
 	lease := time.Duration(c.request.TTLMS) * time.Millisecond
 	return until >= c.sent && until <= received+(lease+24*time.Hour).Nanoseconds()
 }
 
-// answersTo says which answers each operation has.
+// answersTo describes the answers that each operation allows.
 var answersTo = map[Op]string{
 	Hello: "ok or error", Acquire: "ok, busy or error", Renew: "ok, not_held or error",
 	Release: "ok, not_held or error", Holds: "ok with holds, or error", Work: "ok",
@@ -173,7 +174,8 @@ func allowed(op Op, line Line) bool {
 	}
 }
 
-// event passes on that a lock is lost. Other events may be of a later version.
+// event handles the event that a lock was lost. Other events may belong to a later version of the protocol, and
+// are ignored up to a limit.
 func (c *Client) event(line Line, text []byte, received int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPlausible: what cannot be the end of a validity is told from what can.
+// TestPlausible: times that cannot be the end of a validity are rejected, and others accepted.
 func TestPlausible(t *testing.T) {
 	const sent, received = int64(5_000_000_000_000), int64(5_000_000_500_000)
 	pending := &call{sent: sent, request: Request{TTLMS: 2000}}
