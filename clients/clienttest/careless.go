@@ -7,7 +7,7 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// carelessOnes break one rule each, which needs luck to show in a run.
+// carelessOnes each break one rule, whose violation shows in a run only by luck.
 func carelessOnes() []Behaviour {
 	careless := ofKind(Careless)
 	return []Behaviour{
@@ -46,7 +46,7 @@ func carelessOnes() []Behaviour {
 				if asked[q.Key]++; answer["busy"] == nil || asked[q.Key] < 3 {
 					return answer
 				}
-				_, _ = c.ask("release", q.Key, answer["busy"].(fields)["holder"].(string), 0) // it may be free by now
+				_, _ = c.ask("release", q.Key, answer["busy"].(fields)["holder"].(string), 0) // fails if the lock is free by now
 				return c.acquire(q)
 			}
 		}),
@@ -165,7 +165,7 @@ func carelessOnes() []Behaviour {
 	}
 }
 
-// granting has the attempts that were granted, from here on.
+// granting records the attempts that are granted from now on.
 func (c *client) granting() map[string]bool {
 	granted := make(map[string]bool)
 	acquire := c.on[protocol.Acquire]
@@ -179,10 +179,10 @@ func (c *client) granting() map[string]bool {
 	return granted
 }
 
-// retry is how often a waiting client asks.
+// retry is the interval at which a waiting client asks.
 const retry = 10 * time.Millisecond
 
-// queues makes a client wait for its turn: an attempt that was not granted at once leads to waits.
+// queues makes a client wait for its turn. An attempt that is not granted at once is passed to waits.
 func queues(waits func(*client, request) fields) func(*client) {
 	return on(protocol.Acquire, func(c *client, q request) fields {
 		answer := c.acquire(q)
@@ -203,7 +203,7 @@ func (c *client) queued(q request) fields {
 	}
 }
 
-// hasty waits before it answers an acquire, and forgets what has come by then.
+// hasty waits before it answers an acquire, and drops the requests that arrive until then.
 func hasty(c *client) {
 	c.on[protocol.Acquire] = func(q request) fields {
 		answer := c.acquire(q)

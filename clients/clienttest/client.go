@@ -27,18 +27,18 @@ type request struct {
 	MS      int64  `json:"ms"`
 	Of      int64  `json:"of"`
 
-	read int64 // when, in ns of CLOCK_MONOTONIC
+	read int64 // when it was read, in ns of CLOCK_MONOTONIC
 }
 
 func (q request) ttl() time.Duration { return time.Duration(q.TTLMS) * time.Millisecond }
 
-// fields are those of an answer or event.
+// fields has the fields of an answer or event.
 type fields map[string]any
 
-// handler answers an operation; nil for not at all.
+// handler performs an operation and returns its answer; nil for no answer.
 type handler func(request) fields
 
-// client is what runs. Its handlers are right until a behaviour replaces them.
+// client is a running client. Its handlers are correct until a behaviour replaces them.
 type client struct {
 	host
 	input   *bufio.Reader
@@ -46,21 +46,21 @@ type client struct {
 	service service
 	worker  string
 	on      map[protocol.Op]handler
-	other   handler // of operations that it does not know
-	// sideBySide: operations do not wait for those before them.
+	other   handler // handles unknown operations
+	// sideBySide: operations run concurrently.
 	sideBySide bool
-	// plain: it tells neither its time nor tokens nor ends of validities.
+	// plain: it sends no time, no tokens and no ends of validities.
 	plain bool
-	// strict: it refuses what has a field that it does not know.
+	// strict: it refuses requests with an unknown field.
 	strict bool
-	// stay: it goes on after the end of its input.
+	// stay: it continues after the end of its input.
 	stay bool
 
 	mu    sync.Mutex
-	keeps map[string]chan struct{} // by attempt: closed to end what keeps its lease alive
+	keeps map[string]chan struct{} // by attempt: closing the channel ends the renewals of the lease
 }
 
-// line is one that was read.
+// line is the result of reading a line.
 type line struct {
 	text []byte
 	err  error
@@ -78,7 +78,7 @@ func newClient(h host) *client {
 	return c
 }
 
-// run behaves until the end of the input.
+// run applies a behaviour and serves requests until the input ends.
 func (c *client) run(play func(*client)) {
 	play(c)
 	for {
@@ -115,7 +115,7 @@ func (c *client) read() ([]byte, error) {
 	return read.text, read.err
 }
 
-// readWithin reads a line if it comes within a time.
+// readWithin reads a line if one arrives within the limit.
 func (c *client) readWithin(limit time.Duration) (came bool, err error) {
 	if c.pending == nil {
 		c.pending = make(chan line, 1)
@@ -135,7 +135,7 @@ func (c *client) readWithin(limit time.Duration) (came bool, err error) {
 	}
 }
 
-// forever does not return.
+// forever never returns.
 func (c *client) forever() {
 	for {
 		c.sleep(time.Hour)
@@ -144,7 +144,7 @@ func (c *client) forever() {
 
 func (c *client) serve(q request) {
 	if q.Op == protocol.Cancel {
-		return // what is cancelled here has been answered, or soon will be
+		return // an acquire here has been answered already, or soon will be
 	}
 	handle, knows := c.on[q.Op]
 	if !knows {
@@ -155,7 +155,7 @@ func (c *client) serve(q request) {
 	}
 }
 
-// answer writes a line with the id of a request.
+// answer writes an answer with the ID of its request.
 func (c *client) answer(q request, answer fields) {
 	answer["id"] = q.ID
 	c.say(answer)
@@ -169,7 +169,7 @@ func (c *client) say(line fields) {
 	c.write(string(text) + "\n")
 }
 
-// write writes what may be no line of the protocol. It ends with who reads it.
+// write writes any text, not only lines of the protocol. If the reader is gone, the client exits.
 func (c *client) write(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *client) write(text string) {
 	}
 }
 
-// reply is what the embedded service answers.
+// reply is an answer of the embedded service.
 type reply struct {
 	Done   bool   `json:"done"`
 	Holder string `json:"holder"`
@@ -191,7 +191,7 @@ func (c *client) ask(method, key, id string, ttl time.Duration) (reply, error) {
 }
 
 func (c *client) hello(q request) fields {
-	socket := "" // a service that cannot be reached
+	socket := "" // nothing serves this socket
 	if len(q.Servers) > 0 {
 		socket = q.Servers[0].Socket
 	}
@@ -203,7 +203,7 @@ func (c *client) hello(q request) fields {
 	return fields{"ok": ok}
 }
 
-// endless stands for the lease of a lock that never ends by itself.
+// endless is used as the lease for a lock that never ends by itself.
 const endless = time.Hour
 
 func (c *client) acquire(q request) fields {
@@ -222,7 +222,7 @@ func (c *client) acquire(q request) fields {
 	}
 }
 
-// granted is the answer that a grant is.
+// granted returns the answer for a grant.
 func (c *client) granted(q request, token uint64) fields {
 	ok := fields{}
 	if !c.plain {
@@ -269,7 +269,7 @@ func (c *client) work(q request) fields {
 	return fields{"ok": fields{}}
 }
 
-// keep renews the lease of an attempt in the background, and says lost if that fails.
+// keep renews the lease of an attempt in the background, and reports the loss if a renewal is refused.
 func (c *client) keep(q request) {
 	over := make(chan struct{})
 	c.mu.Lock()
@@ -295,7 +295,7 @@ func (c *client) lost(q request) {
 	c.say(fields{"event": "lost", "attempt": q.Attempt, "text": "the lease has run out"})
 }
 
-// unkeep ends what keep began, if it did.
+// unkeep ends the renewals that keep started, if any.
 func (c *client) unkeep(q request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

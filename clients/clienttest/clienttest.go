@@ -1,6 +1,6 @@
-// Package clienttest is a client of the protocol for tests, that may be right, mistaken or
-// hostile. It is the test binary itself, started once more, or a goroutine of the test. It needs
-// no package of clients except the wire: what it says wrong must not be put right by ours.
+// Package clienttest has clients of the protocol for tests: correct, mistaken, careless and hostile ones. A
+// client is either the test binary itself, started again, or a goroutine of the test. The package uses nothing
+// of the clients except the wire format, so that no code under test corrects a client's mistakes.
 package clienttest
 
 import (
@@ -13,42 +13,42 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// Kind of a behaviour.
+// Kind is the kind of a behaviour.
 type Kind string
 
 const (
-	// Right clients break no rule, and are to be accused of nothing.
+	// Right clients break no rule, and no violation may be reported.
 	Right Kind = "right"
-	// Mistaken ones keep the protocol, and are wrong about the lock.
+	// Mistaken clients follow the protocol, but treat the lock wrongly.
 	Mistaken Kind = "mistaken"
-	// Hostile ones break the protocol, or do nothing of use.
+	// Hostile clients break the protocol, or do nothing useful.
 	Hostile Kind = "hostile"
-	// Careless ones break a rule that shows in few runs.
+	// Careless clients break a rule that matters only in few runs.
 	Careless Kind = "careless"
 )
 
-// Behaviour of a client.
+// Behaviour is the behaviour of a client.
 type Behaviour struct {
 	Name string
 	Kind Kind
-	Does string // in words
+	Does string // description
 
 	play func(*client)
 }
 
-// ofKind makes behaviours of a kind.
+// ofKind returns a constructor of behaviours of a kind.
 func ofKind(kind Kind) func(name, does string, play func(*client)) Behaviour {
 	return func(name, does string, play func(*client)) Behaviour {
 		return Behaviour{Name: name, Kind: kind, Does: does, play: play}
 	}
 }
 
-// on replaces how a client answers an operation.
+// on replaces the handler of an operation.
 func on(op protocol.Op, answer func(c *client, q request) fields) func(*client) {
 	return func(c *client) { c.on[op] = func(q request) fields { return answer(c, q) } }
 }
 
-// onGrant changes what a client says of a grant, or does about it.
+// onGrant calls change with each grant, before the grant is answered.
 func onGrant(change func(c *client, q request, ok fields)) func(*client) {
 	return on(protocol.Acquire, func(c *client, q request) fields {
 		answer := c.acquire(q)
@@ -59,17 +59,17 @@ func onGrant(change func(c *client, q request, ok fields)) func(*client) {
 	})
 }
 
-// always answers an operation alike.
+// always replaces the handler of an operation with a fixed answer.
 func always(op protocol.Op, answer func() fields) func(*client) {
 	return on(op, func(*client, request) fields { return answer() })
 }
 
-// Behaviours returns all of them, the right ones first.
+// Behaviours returns all behaviours, the right ones first.
 func Behaviours() []Behaviour {
 	return slices.Concat(rightOnes(), mistakes(), hostileOnes(), carelessOnes())
 }
 
-// Of returns the names of those of a kind, in order.
+// Of returns the names of the behaviours of a kind, in order.
 func Of(kind Kind) []string {
 	var names []string
 	for _, b := range Behaviours() {
@@ -81,15 +81,15 @@ func Of(kind Kind) []string {
 }
 
 const (
-	// variable chooses the behaviour of a started test binary.
+	// variable is the environment variable with the behaviour of a started test binary.
 	variable = "LOCKCHECK_TEST_CLIENT"
-	// raceOptions keep a binary with the race detector from sleeping a second at its
-	// exit: it would break the rule on the end of the input.
+	// raceOptions prevents a binary with the race detector from sleeping for a second at exit, which would
+	// break the rule on the end of the input.
 	raceOptions = "GORACE=atexit_sleep_ms=0"
 )
 
-// Main is to be called first in TestMain: in a process that was started to be a client it
-// is one, and does not return.
+// Main must be called first in TestMain. In a process that was started as a client, it runs the client and does
+// not return.
 func Main() {
 	name, is := os.LookupEnv(variable)
 	if !is {
@@ -105,13 +105,13 @@ func Main() {
 	os.Exit(2)
 }
 
-// Environment makes a process that is started from the test binary a client.
+// Environment returns the variables that make a process started from the test binary a client.
 func Environment(name string) map[string]string {
 	race, options, _ := strings.Cut(raceOptions, "=")
 	return map[string]string{variable: name, race: options}
 }
 
-// byName panics if there is no such behaviour: a test that names it wrong would test nothing.
+// byName panics if there is no such behaviour, because a test with a misspelt name would test nothing.
 func byName(name string) Behaviour {
 	for _, b := range Behaviours() {
 		if b.Name == name {
@@ -121,7 +121,7 @@ func byName(name string) Behaviour {
 	panic("clienttest: there is no behaviour " + name)
 }
 
-// Command is a client of a behaviour that is a process. It panics if there is no such behaviour.
+// Command returns a client with a behaviour that is a process. It panics if there is no such behaviour.
 func Command(name string) protocol.Command {
 	byName(name)
 	binary, err := os.Executable()

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestBehaviours: each has a name of its own and says what it does, and there are enough of
-// each kind.
+// TestBehaviours: each behaviour has a unique name and a description, and there are enough of each kind.
 func TestBehaviours(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, b := range Behaviours() {

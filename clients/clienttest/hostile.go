@@ -9,7 +9,7 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// hostileOnes are what no client should be.
+// hostileOnes are clients that no user should write.
 func hostileOnes() []Behaviour {
 	hostile := ofKind(Hostile)
 	dies := func(c *client, _ request) fields { c.exit(9); return nil }
@@ -140,10 +140,10 @@ func hostileOnes() []Behaviour {
 	return append(all, floods()...)
 }
 
-// flood is how much a client writes that floods, in bytes.
+// flood is how much a flooding client writes, in bytes.
 const flood = 100 << 20
 
-// floods are clients that write what nobody needs.
+// floods are clients that write useless output without end.
 func floods() []Behaviour {
 	line := strings.Repeat("all is well ", 80) + "\n"
 	pour := func(c *client, out io.Writer) {
@@ -153,7 +153,7 @@ func floods() []Behaviour {
 			}
 		}
 	}
-	// Without the rests no time would pass in a test with fake time.
+	// Without the pauses no time would pass in a test with fake time.
 	endlessly := func(c *client, event fields) {
 		for n := 1; ; n++ {
 			c.say(event)

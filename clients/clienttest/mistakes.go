@@ -6,8 +6,7 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// mistakes are those that clients of users could make: the lines are right, and what they
-// say is not.
+// mistakes are errors that users' clients could make: the lines are well-formed, but their content is wrong.
 func mistakes() []Behaviour {
 	mistaken := ofKind(Mistaken)
 	return []Behaviour{
@@ -40,7 +39,7 @@ func mistakes() []Behaviour {
 		})),
 		mistaken("releases-anyone", "releases whoever holds, if it does not hold itself", on(protocol.Release, func(c *client, q request) fields {
 			if r, err := c.ask("release", q.Key, q.Attempt, 0); err == nil && !r.Done && r.Holder != "" {
-				_, _ = c.ask("release", q.Key, r.Holder, 0) // that it may fail is part of it
+				_, _ = c.ask("release", q.Key, r.Holder, 0) // a failure is part of the behaviour
 			}
 			return done(reply{})
 		})),
@@ -68,17 +67,17 @@ func mistakes() []Behaviour {
 	}
 }
 
-// validity replaces the ends of validities.
+// validity replaces the end of each validity.
 func validity(until func(request) int64) func(*client) {
 	return onGrant(func(_ *client, q request, ok fields) { ok["until"] = until(q) })
 }
 
-// token replaces tokens.
+// token replaces each token.
 func token(of func(real uint64) uint64) func(*client) {
 	return onGrant(func(_ *client, _ request, ok fields) { ok["token"] = of(ok["token"].(uint64)) })
 }
 
-// unkept is a session whose lease nobody renews.
+// unkept is a session whose lease is not renewed.
 func unkept(granted func(*client, request)) func(*client) {
 	return onGrant(func(c *client, q request, ok fields) {
 		delete(ok, "until")
@@ -86,7 +85,7 @@ func unkept(granted func(*client, request)) func(*client) {
 	})
 }
 
-// thirdFails says of each third grant that it failed.
+// thirdFails reports every third grant as a failure.
 func thirdFails(c *client) {
 	grants := 0
 	c.on[protocol.Acquire] = func(q request) fields {

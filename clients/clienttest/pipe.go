@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// pipeSize is how much a pipe takes before who writes has to wait, in bytes: that of Linux.
+// pipeSize is how much a pipe holds before a writer must wait, in bytes, as on Linux.
 const pipeSize = 64 << 10
 
-// pipe is one of the system, in memory. Who waits for it is durably blocked, as testing/synctest
-// calls it.
+// pipe is an operating system's pipe, in memory. A goroutine that waits for it is durably blocked in the sense
+// of testing/synctest.
 type pipe struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
 	text     []byte
 	noReader bool
 	noWriter bool
-	tooLate  bool // the deadline of reads is over
+	tooLate  bool // the deadline for reads has passed
 }
 
 func newPipe() *pipe {
@@ -80,7 +80,7 @@ func (p *pipe) set(what *bool) {
 	p.changed.Broadcast()
 }
 
-// readEnd and writeEnd are what the parent of a client has of a pipe.
+// readEnd and writeEnd are the ends of a pipe that the client's parent uses.
 type (
 	readEnd  struct{ *pipe }
 	writeEnd struct{ *pipe }

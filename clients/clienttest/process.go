@@ -13,18 +13,18 @@ import (
 	"lockcheck/history"
 )
 
-// host is what a client runs in: a process, or a goroutine of a test.
+// host is the environment of a client: a process, or a goroutine of a test.
 type host interface {
 	stdin() io.ReadCloser
 	stdout() io.WriteCloser
 	stderr() io.Writer
-	// now is the clock that the parent of the client has, too, in ns.
+	// now returns the time, in ns, on the clock that the client shares with its parent.
 	now() int64
 	sleep(time.Duration)
 	connect(socket string) service
-	// ignoreSignals ignores those that ask the client to end.
+	// ignoreSignals ignores the signals that ask the client to end.
 	ignoreSignals()
-	// leave starts a process that has all files of the client and goes on after it.
+	// leave starts a process that inherits all open files of the client and outlives it.
 	leave()
 
 	// These end or stop the client, and do not return.
@@ -38,7 +38,7 @@ type service interface {
 	ask(method, key, id string, ttl time.Duration) (reply, error)
 }
 
-// process is a client that is the process.
+// process is a client that is an own process.
 type process struct{}
 
 func (process) stdin() io.ReadCloser   { return os.Stdin }
@@ -51,7 +51,7 @@ func (process) exit(status int)        { os.Exit(status) }
 func (process) kill()                  { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 func (process) stop()                  { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
-// leave starts a process that ends by itself in the end, should nobody else see to it.
+// leave starts a process that ends by itself if nothing else ends it.
 func (process) leave() {
 	command := exec.Command("sleep", "300")
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr

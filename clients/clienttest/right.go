@@ -7,7 +7,7 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// rightOnes are what clients of users look like that are right.
+// rightOnes are correct clients as users write them.
 func rightOnes() []Behaviour {
 	right := ofKind(Right)
 	return []Behaviour{
@@ -26,11 +26,11 @@ func rightOnes() []Behaviour {
 	}
 }
 
-// session keeps leases alive from acquire to release.
+// session renews leases from acquire to release.
 func session(c *client) {
 	c.sideBySide = true
 	onGrant(func(c *client, q request, ok fields) {
-		delete(ok, "until") // it ends when it is lost
+		delete(ok, "until") // a session ends when it is lost
 		c.keep(q)
 	})(c)
 	c.on[protocol.Release] = func(q request) fields { c.unkeep(q); return c.release(q) }
@@ -49,7 +49,7 @@ func talkative(c *client) {
 	}
 }
 
-// oneLock is a client of a service whose sessions have one lock at a time, as those of MySQL 5.6 have.
+// oneLock is a client of a service whose sessions hold at most one lock, as in MySQL 5.6.
 func oneLock(c *client) {
 	var last request
 	c.on[protocol.Acquire] = func(q request) fields {

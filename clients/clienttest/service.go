@@ -12,18 +12,17 @@ import (
 	"lockcheck/history"
 )
 
-// Service is a lock service in the memory of a test, with clients that are goroutines. Nothing
-// of it waits for anything but channels and timers. In a bubble of testing/synctest the whole
-// runs in fake time.
+// Service is a lock service in the memory of a test, whose clients are goroutines. It waits only for channels
+// and timers. So inside a bubble of testing/synctest everything runs in fake time.
 type Service struct {
-	// Down: no client reaches the service.
+	// Down: no client can reach the service.
 	Down bool
 
 	began time.Time
 	start int64
 
 	mu    sync.Mutex
-	last  int64 // that Now returned
+	last  int64 // the last result of Now
 	held  map[string]grant
 	token uint64
 }
@@ -34,14 +33,14 @@ type grant struct {
 	until  int64
 }
 
-// NewService returns a service that has granted nothing.
+// NewService returns a service without grants.
 func NewService() *Service {
 	return &Service{began: time.Now(), start: history.Now(), held: make(map[string]grant)}
 }
 
-// Now is the clock of the service, its clients and those who judge them, in ns. It begins with
-// CLOCK_MONOTONIC and follows time.Now, which may be fake. No two calls return the same, so
-// that times tell events apart which happened at one moment of fake time.
+// Now returns the time, in ns, on the clock that the service shares with its clients and their judges. It
+// starts at CLOCK_MONOTONIC and follows time.Now, which may be fake. No two calls return the same value. So
+// times also order events that happen at one moment of fake time.
 func (s *Service) Now() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +52,7 @@ func (s *Service) tick() int64 {
 	return s.last
 }
 
-// Command is a client of a behaviour that is a goroutine. It panics if there is no such
-// behaviour.
+// Command returns a client with a behaviour that is a goroutine. It panics if there is no such behaviour.
 func (s *Service) Command(name string) protocol.Command {
 	b := byName(name)
 	return protocol.Command{Args: []string{name}, Now: s.Now, Run: func() (protocol.Process, error) {
@@ -67,7 +65,7 @@ func (s *Service) Command(name string) protocol.Command {
 	}}
 }
 
-// errDown is what clients get from a service that is down.
+// errDown is the error of a service that is down.
 var errDown = errors.New("the service cannot be reached")
 
 // ask implements service.
@@ -106,17 +104,17 @@ func (s *Service) ask(method, key, id string, ttl time.Duration) (reply, error) 
 	return reply{Done: mine, Holder: current.holder, Token: current.token}, nil
 }
 
-// thread is a client that is a goroutine, with others that it starts. They end with it, at their
-// next call of a method.
+// thread is a client that is a goroutine, with the goroutines that it starts. They end at their next call of a
+// method once the client has ended.
 type thread struct {
 	service       *Service
 	in, out, errs *pipe
 	ended, halted chan struct{}
 
 	mu     sync.Mutex
-	how    string // the client ended; "" if it has not
+	how    string // how the client ended; "" if it has not
 	isHalt bool
-	left   bool // there is a process that it has started, which has its outputs
+	left   bool // a process that the client has started still holds its outputs
 }
 
 func newThread(s *Service) *thread {
@@ -143,8 +141,9 @@ func (t *thread) closeOutputs() {
 	t.errs.closeWriter()
 }
 
-// on returns only to a client that runs.
-func (t *thread) on() {
+// onlyIfRunning returns only while the client runs. While the client is stopped it blocks, and after its end it
+// ends the goroutine.
+func (t *thread) onlyIfRunning() {
 	select {
 	case <-t.halted:
 		<-t.ended
@@ -163,7 +162,7 @@ func (t *thread) stderr() io.Writer      { return output{t, t.errs} }
 func (t *thread) now() int64             { return t.service.Now() }
 func (t *thread) connect(string) service { return t.service }
 
-// ignoreSignals has nothing to do: no signal is sent to a goroutine that it could ignore.
+// ignoreSignals does nothing, because a goroutine receives no signals.
 func (t *thread) ignoreSignals() {}
 
 func (t *thread) sleep(d time.Duration) {
@@ -173,7 +172,7 @@ func (t *thread) sleep(d time.Duration) {
 	case <-timer.C:
 	case <-t.ended:
 	}
-	t.on()
+	t.onlyIfRunning()
 }
 
 func (t *thread) leave() {
@@ -182,11 +181,11 @@ func (t *thread) leave() {
 	t.left = true
 }
 
-func (t *thread) exit(status int) { t.end(fmt.Sprintf("exit status %d", status)); t.on() }
-func (t *thread) kill()           { _ = t.Kill(); t.on() }
-func (t *thread) stop()           { _ = t.Stop(); t.on() }
+func (t *thread) exit(status int) { t.end(fmt.Sprintf("exit status %d", status)); t.onlyIfRunning() }
+func (t *thread) kill()           { _ = t.Kill(); t.onlyIfRunning() }
+func (t *thread) stop()           { _ = t.Stop(); t.onlyIfRunning() }
 
-// Ended implements protocol.Control, and so do those below.
+// Ended implements protocol.Control, as do the methods below.
 func (t *thread) Ended() <-chan struct{} { return t.ended }
 
 func (t *thread) Exit() string {
@@ -226,12 +225,12 @@ func (t *thread) KillLeft() error {
 	return nil
 }
 
-// input is that of a thread, as the thread has it.
+// input is the client's end of its input.
 type input struct{ *thread }
 
 func (i input) Read(into []byte) (int, error) {
 	n, err := i.in.Read(into)
-	i.on()
+	i.onlyIfRunning()
 	return n, err
 }
 
@@ -240,16 +239,16 @@ func (i input) Close() error {
 	return nil
 }
 
-// output is one of a thread, as the thread has it.
+// output is the client's end of one of its outputs.
 type output struct {
 	*thread
 	to *pipe
 }
 
 func (o output) Write(text []byte) (int, error) {
-	o.on()
+	o.onlyIfRunning()
 	n, err := o.to.Write(text)
-	o.on()
+	o.onlyIfRunning()
 	return n, err
 }
 
