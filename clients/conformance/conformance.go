@@ -1,6 +1,5 @@
-// Package conformance holds a client to the protocol of docs/protocol.md, rule by rule. It
-// judges the client against a service that works; what the lock is worth under faults is
-// judged by runs.
+// Package conformance checks a client against docs/protocol.md, rule by rule. It uses a service that works. How
+// the lock behaves under faults is the subject of runs.
 package conformance
 
 import (
@@ -15,54 +14,54 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// Config says which client is checked, and against which servers.
+// Config has the client to check, and the servers.
 type Config struct {
 	Definition clients.Definition `json:"definition"`
-	// Nodes are the addresses of the servers, as of clients.Config.
+	// Nodes are the addresses of the servers, as in clients.Config.
 	Nodes  []string `json:"nodes"`
-	Folder string   `json:"folder"` // that all clients share
+	Folder string   `json:"folder"` // shared by all clients
 }
 
 const (
-	// patience is how long a client may take to answer, besides what it was told to wait.
+	// patience is how long a client may take to answer, in addition to the time that it was asked to wait.
 	patience = 10 * time.Second
-	// timeout is what clients are told about calls to the service, as workers tell them.
+	// timeout is the timeout for calls to the service that clients are told. Workers tell them the same.
 	timeout = time.Second
-	// tries is how often a rule is tried whose client was slower than the lease.
+	// tries is how often a rule is tried if the calls take longer than the lease.
 	tries = 3
 )
 
-// Outcome of a rule.
+// Outcome is the outcome of a rule.
 type Outcome string
 
 // The outcomes.
 const (
 	Passed        Outcome = "passed"
 	Failed        Outcome = "failed"
-	NotApplicable Outcome = "not applicable" // to such a lock
+	NotApplicable Outcome = "not applicable" // the lock does not have what the rule is about
 	NotTried      Outcome = "not tried"      // because of something else that failed
 )
 
-// Result says what became of a rule.
+// Result is the result for a rule.
 type Result struct {
 	Rule    string  `json:"rule"`
 	Tries   string  `json:"tries"` // what is tried, in words
 	Says    string  `json:"says"`  // the sentence of docs/protocol.md
 	Outcome Outcome `json:"outcome"`
-	Reason  string  `json:"reason,omitempty"` // of every outcome but Passed
-	// Exchange is what went to and came from the clients, of a rule that failed.
+	Reason  string  `json:"reason,omitempty"` // for every outcome except Passed
+	// Exchange has the lines to and from the clients, for a rule that failed.
 	Exchange []Line `json:"exchange,omitempty"`
-	// Unstarted: the program of the client could not be started, so no rule of the protocol was broken.
+	// Unstarted: the client's program could not be started, so it broke no rule of the protocol.
 	Unstarted bool `json:"unstarted,omitempty"`
 }
 
-// Report of a check.
+// Report is the report of a check.
 type Report struct {
-	Client  string   `json:"client"` // name and version, as it says; "" if it says nothing
+	Client  string   `json:"client"` // name and version as the client states them; "" if it states none
 	Results []Result `json:"results"`
 }
 
-// Count says how many rules had an outcome.
+// Count returns how many rules have the outcome.
 func (r Report) Count(o Outcome) (n int) {
 	for _, result := range r.Results {
 		if result.Outcome == o {
@@ -72,17 +71,17 @@ func (r Report) Count(o Outcome) (n int) {
 	return n
 }
 
-// Conclusion of a check.
+// Conclusion is the conclusion of a check.
 type Conclusion string
 
 // The conclusions.
 const (
 	Conforms  Conclusion = "conforms"
-	Fails     Conclusion = "fails"     // a rule
-	Undecided Conclusion = "undecided" // a rule could not be tried, and none failed
+	Fails     Conclusion = "fails"     // at least one rule failed
+	Undecided Conclusion = "undecided" // at least one rule could not be tried, or none passed, and none failed
 )
 
-// Conclude says what the results mean. To pass no rule is not to conform.
+// Conclude returns the conclusion of the results. A client that passed no rule does not conform.
 func (r Report) Conclude() Conclusion {
 	switch {
 	case r.Count(Failed) > 0:
@@ -94,8 +93,8 @@ func (r Report) Conclude() Conclusion {
 	}
 }
 
-// Run tries all rules in turn and ends all clients that it started. each is told what became
-// of a rule as soon as that is known; it may be nil. The error is that of ctx.
+// Run tries all rules in turn, and then ends all clients that it started. It calls each, unless nil, with each
+// result as soon as it is known. The error is that of ctx.
 func Run(ctx context.Context, c Config, each func(Result)) (Report, error) {
 	s := newSession(c)
 	defer s.dropAll()
@@ -122,7 +121,8 @@ func Run(ctx context.Context, c Config, each func(Result)) (Report, error) {
 	return report, nil
 }
 
-// try tries a rule, again if the client was slower than the lease: then nothing was said.
+// try tries a rule. It repeats the try if the calls took longer than the lease, because such a try shows
+// nothing.
 func (s *session) try(ctx context.Context, r rule, outcomes map[string]Outcome) Result {
 	if why := r.inapplicable(s.Definition); why != "" {
 		return r.result(NotApplicable, why)
@@ -140,11 +140,11 @@ func (s *session) try(ctx context.Context, r rule, outcomes map[string]Outcome) 
 		if errors.As(err, &waited) {
 			waits++
 		}
-		if waits == tries { // a slow machine would not be slow at just that call each time
+		if waits == tries { // a slow machine would not delay exactly this call each time
 			err = waited.failure
 		}
 		exchange := s.tape.exchange(err)
-		s.settle(ctx)
+		s.releaseOpen(ctx)
 		if result := s.resultOf(r, err, exchange); !errors.Is(err, errSlow) {
 			return result
 		}
@@ -152,7 +152,7 @@ func (s *session) try(ctx context.Context, r rule, outcomes map[string]Outcome) 
 	return r.result(NotTried, fmt.Sprintf("%d times its calls took longer than the lease of %s; take a longer one", tries, s.Definition.TTL))
 }
 
-// resultOf makes a result of what trying a rule led to.
+// resultOf turns the error from trying a rule into a result.
 func (s *session) resultOf(r rule, err error, exchange []Line) Result {
 	var failure *failureError
 	var skipped *skippedError
@@ -173,7 +173,7 @@ func (s *session) resultOf(r rule, err error, exchange []Line) Result {
 	return r.result(NotTried, err.Error())
 }
 
-// judge says what became of a rule that holds all the time.
+// judge returns the result for a rule that holds throughout the check.
 func (s *session) judge(r rule, outcomes map[string]Outcome) Result {
 	if broken, there := s.broken[r.name]; there {
 		result := r.result(Failed, broken.reason)
@@ -190,21 +190,21 @@ func (r rule) result(o Outcome, reason string) Result {
 	return Result{Rule: r.name, Tries: r.tries, Says: r.says, Outcome: o, Reason: reason}
 }
 
-// missing are the rules that had to pass before. One that does not apply is no obstruction.
+// missing returns the required rules that did not pass. A rule that does not apply is not missing.
 func (r rule) missing(outcomes map[string]Outcome) []string {
 	return slices.DeleteFunc(slices.Clone(r.needs), func(name string) bool {
 		return outcomes[name] == Passed || outcomes[name] == NotApplicable
 	})
 }
 
-// failureError says how a client broke the rule that is tried.
+// failureError says how a client broke the rule that is being tried.
 type failureError struct {
 	reason string
-	// client and at say which line was wrong: one that was read, or a request without its
-	// answer. at is 0 if it is none.
+	// client and at identify the wrong line: one that was read, or a request that was not answered. at is 0 if
+	// no line was wrong.
 	client string
 	at     int64
-	// unstarted: there was no client to fail.
+	// unstarted: the client's program could not be started.
 	unstarted bool
 }
 
@@ -215,17 +215,17 @@ type skippedError struct{ reason string }
 
 func (e *skippedError) Error() string { return e.reason }
 
-// errSlow: the lease was over before something could be told from it.
+// errSlow: the lease was over before the try could show anything.
 var errSlow = errors.New("the lease was over before the calls were")
 
-// grantedLateError is errSlow of an attempt that was granted when the lease before it was over.
+// grantedLateError is errSlow for an attempt that was granted when the previous lease was over.
 type grantedLateError struct{ answer protocol.Answer }
 
 func (e *grantedLateError) Error() string { return errSlow.Error() }
 func (e *grantedLateError) Unwrap() error { return errSlow }
 
-// waitedError is errSlow of a client that seems to have waited, and what that is if it does so
-// each time.
+// waitedError is errSlow for a client that seems to have waited although it must not. failure is the result if
+// it does so in every try.
 type waitedError struct {
 	error
 	failure *failureError
@@ -233,8 +233,8 @@ type waitedError struct {
 
 func (e *waitedError) Unwrap() error { return e.error }
 
-// ruleBrokenBy names the rule that a client broke that was trying to keep another one; ""
-// if err says no such thing.
+// ruleBrokenBy returns the name of the rule that an error of package protocol shows to be broken, while another
+// rule was tried; "" if the error shows none.
 func ruleBrokenBy(err error) string {
 	var violation *protocol.ViolationError
 	var ended *protocol.EndedError

@@ -54,7 +54,7 @@ func service(t *testing.T) string {
 	return socket
 }
 
-// Definitions of locks: without a lease no rule takes its time, with one it may.
+// Definitions of locks. Without a lease the rules take little time, with a lease they may take longer.
 var (
 	endless = clients.Definition{Tokens: true, Ask: true, Works: true}
 	lease   = clients.Definition{TTL: time.Second, Grace: 500 * time.Millisecond}
@@ -69,7 +69,7 @@ func with(d clients.Definition, change func(*clients.Definition)) clients.Defini
 func renewing(d *clients.Definition) { d.Renew, d.Tokens = true, true }
 func queueing(d *clients.Definition) { d.Queues = true }
 
-// check runs a check of a behaviour, whose clients are goroutines, in fake time.
+// check runs a check of a behaviour whose clients are goroutines, in fake time.
 func check(t *testing.T, behaviour string, d clients.Definition) (report conformance.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func check(t *testing.T, behaviour string, d clients.Definition) (report conform
 	return report
 }
 
-// checkProcesses runs a check of a behaviour, whose clients are processes.
+// checkProcesses runs a check of a behaviour whose clients are processes.
 func checkProcesses(t *testing.T, behaviour string, d clients.Definition) conformance.Report {
 	t.Helper()
 	d.Program = clienttest.Command(behaviour)
@@ -95,7 +95,7 @@ func run(t *testing.T, c conformance.Config) conformance.Report {
 	return report
 }
 
-// TestSays: each rule is a sentence of the page that it is of, and has a name of its own.
+// TestSays: each rule quotes a sentence of its page and has a unique name.
 func TestSays(t *testing.T) {
 	text, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestSays(t *testing.T) {
 	}
 }
 
-// TestEachIsBroken: every rule has a client that breaks it.
+// TestEachIsBroken: for every rule there is a client that breaks it.
 func TestEachIsBroken(t *testing.T) {
 	var broken []string
 	for _, c := range breakers() {
@@ -137,7 +137,7 @@ func names(report conformance.Report, o conformance.Outcome) (all []string) {
 	return all
 }
 
-// TestRight: a client that is right passes all rules that apply.
+// TestRight: a correct client passes all rules that apply.
 func TestRight(t *testing.T) {
 	for _, c := range []struct {
 		behaviour  string
@@ -175,10 +175,10 @@ type breaker struct {
 	behaviour  string
 	definition clients.Definition
 	failed     []string
-	line       bool // is marked as the wrong one
+	line       bool // one line is marked as wrong
 }
 
-// breakers are a client for each rule, at least.
+// breakers returns at least one client for each rule.
 func breakers() []breaker {
 	return []breaker{
 		{"silent-in-hello", endless, []string{"hello"}, true},
@@ -275,8 +275,8 @@ func TestBroken(t *testing.T) {
 		})
 	}
 	for name, definition := range map[string]clients.Definition{
-		"slow":       endless, // 3 s are within the patience
-		"lost-late":  session, // no rule says how soon a client must know that its lock is lost
+		"slow":       endless, // 3 s are less than patience
+		"lost-late":  session, // no rule limits how late a client may learn that its lock is lost
 		"lost-never": session,
 	} {
 		tried[name] = true
@@ -296,7 +296,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestSlow: a client that is slow with every call is not taken for one that waits unasked.
+// TestSlow: a client that is slow in every call is not mistaken for one that waits without being asked to.
 func TestSlow(t *testing.T) {
 	report := check(t, "slow", lease)
 	if failed := names(report, conformance.Failed); len(failed) > 0 || report.Conclude() != conformance.Undecided {
@@ -304,8 +304,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestProcesses: a check of real processes finds what these do to themselves, and what they leave.
-// A client that is right passes, although the check kills it while it holds a lock.
+// TestProcesses: a check of real processes finds what they do to themselves, and what they leave behind. A
+// correct client passes, although the check kills it while it holds a lock.
 func TestProcesses(t *testing.T) {
 	processes := []string{"half-a-line", "killed", "leaves"}
 	for _, c := range breakers() {
@@ -319,7 +319,7 @@ func TestProcesses(t *testing.T) {
 	}
 	t.Run("right-session", func(t *testing.T) {
 		t.Parallel()
-		// A slow machine may be late to renew a lease, and to ask for a lock that is free.
+		// A slow machine may delay the renewal of a lease, and the request for a free lock.
 		patient := with(session, func(d *clients.Definition) { d.TTL, d.Grace = 3*time.Second, 30*time.Second })
 		if report := checkProcesses(t, "right-session", patient); report.Conclude() != conformance.Conforms {
 			t.Errorf("%s; failed: %q", report.Conclude(), names(report, conformance.Failed))
@@ -327,7 +327,7 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// breaks asks a report for what a breaker breaks.
+// breaks checks that a report shows what the breaker breaks.
 func (c breaker) breaks(t *testing.T, report conformance.Report) {
 	t.Helper()
 	failed := names(report, conformance.Failed)

@@ -21,7 +21,7 @@ func busy(ctx context.Context, _, second *peer, h hold) error {
 	if !errors.As(err, &late) {
 		return err
 	}
-	// A client that was quick with a free lock, and then took what was left of a lease, has waited.
+	// A client that got a free lock quickly, but this lock only after the rest of a lease, has waited.
 	took, waited := quick.received-quick.sent, late.answer.Received-late.answer.Sent
 	if 2*waited < second.Definition.TTL.Nanoseconds() || 4*took > waited {
 		return err
@@ -30,8 +30,9 @@ func busy(ctx context.Context, _, second *peer, h hold) error {
 		"it waited %s for the lock, although wait_ms was 0: answer busy at once", time.Duration(waited).Round(time.Millisecond))}}
 }
 
-// until: a lock is held as long as its client vouches for it. Each client holds one, as workers do:
-// one that counts the validity from a late answer is not late each time.
+// until: a lock is held for as long as its client vouches for it. Each client takes a lock, as in workers. A
+// client that counts the validity from a late answer is not late each time, so several locks make its mistake
+// more likely to show.
 func until(ctx context.Context, s *session) error {
 	var peers []*peer
 	var holds []hold
@@ -68,20 +69,20 @@ func until(ctx context.Context, s *session) error {
 	return nil
 }
 
-// renewedUntil renews a hold, and holds the new end of its validity against the lease.
+// renewedUntil renews a hold, and checks the new end of its validity against the lease.
 func (p *peer) renewedUntil(ctx context.Context, h hold) (hold, error) {
 	before := h.until
 	if _, err := p.renew(ctx, &h); err != nil {
 		return h, err
 	}
-	if h.until == 0 { // the answer may have one
+	if h.until == 0 { // the answer may omit it
 		h.until = before
 		return h, nil
 	}
 	return h, p.checkUntil(h)
 }
 
-// heldUntil releases a lock shortly before the validity of its grant is over: the lock must have been held.
+// heldUntil releases a lock shortly before its validity ends. The release must find the lock held.
 func (p *peer) heldUntil(ctx context.Context, h hold) error {
 	if err := rest(ctx, time.Duration(h.until-p.now())-p.Definition.TTL/20); err != nil {
 		return err
@@ -96,8 +97,8 @@ func (p *peer) heldUntil(ctx context.Context, h hold) error {
 	return p.wrong(answer, "the release was answered by %s, %s before the validity of the grant (until) was over", kind(answer), time.Duration(h.until-answer.Received))
 }
 
-// checkUntil holds the end of the validity against the lease. When the client asked the
-// service only it knows; it was before the answer came.
+// checkUntil checks the end of the validity against the lease. Only the client knows when it called the
+// service, but that was before the answer arrived.
 func (p *peer) checkUntil(h hold) error {
 	ttl := p.Definition.TTL
 	latest := h.received + ttl.Nanoseconds()
@@ -114,16 +115,16 @@ func (p *peer) checkUntil(h hold) error {
 }
 
 func release(ctx context.Context, p *peer, h hold) error {
-	return p.give(ctx, h)
+	return p.releaseHeld(ctx, h)
 }
 
 func released(ctx context.Context, first, second *peer, h hold) error {
-	return first.hands(ctx, h, second)
+	return first.releaseFor(ctx, h, second)
 }
 
-// hands gives a lock back, which another client then gets.
-func (p *peer) hands(ctx context.Context, h hold, to *peer) error {
-	if err := p.give(ctx, h); err != nil {
+// releaseFor releases a lock, which another client must then get.
+func (p *peer) releaseFor(ctx context.Context, h hold, to *peer) error {
+	if err := p.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	next, err := to.acquire(ctx, h.key)
@@ -140,19 +141,20 @@ func releaseRenewed(ctx context.Context, first, second *peer, h hold) error {
 			return err
 		}
 	}
-	return first.hands(ctx, h, second)
+	return first.releaseFor(ctx, h, second)
 }
 
-// olderAttempt: a client that takes a lock again has it by the new attempt alone.
+// olderAttempt: a client that takes a lock again holds it only by the new attempt. A release of the old attempt
+// must not free it.
 func olderAttempt(ctx context.Context, first, second *peer, old hold) error {
-	if err := first.give(ctx, old); err != nil {
+	if err := first.releaseHeld(ctx, old); err != nil {
 		return err
 	}
 	h, err := first.acquire(ctx, old.key)
 	if err != nil {
 		return err
 	}
-	// What is answered is a matter of release-twice.
+	// The rule release-twice judges the answer.
 	if _, err := first.release(ctx, old); err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func olderAttempt(ctx context.Context, first, second *peer, old hold) error {
 }
 
 func releaseTwice(ctx context.Context, p *peer, h hold) error {
-	if err := p.give(ctx, h); err != nil {
+	if err := p.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	answer, err := p.release(ctx, h)
@@ -182,8 +184,7 @@ func releaseUnknown(ctx context.Context, _, second *peer, h hold) error {
 	return second.keptOut(ctx, h)
 }
 
-// expiry: the lease of a holder that does nothing ends, or that of a session whose client was
-// killed.
+// expiry: the lease of an idle holder ends. With a session, the lease of a killed client ends.
 func expiry(ctx context.Context, first, second *peer, h hold) error {
 	if !second.Definition.Session {
 		_, err := second.takeOver(ctx, h)
@@ -198,7 +199,7 @@ func expiry(ctx context.Context, first, second *peer, h hold) error {
 	return err
 }
 
-// expired lets the lease of one client end and another get the lock.
+// expired waits until the lease of one client ends and another client gets the lock.
 func (s *session) expired(ctx context.Context) (first, second *peer, old, current hold, err error) {
 	if first, second, old, err = s.contended(ctx); err == nil {
 		current, err = second.takeOver(ctx, old)
@@ -221,7 +222,7 @@ func releaseExpired(ctx context.Context, s *session) error {
 	return s.stillHeld(ctx, current)
 }
 
-// stillHeld asks for a lock by a third client.
+// stillHeld checks with a third client that the lock is held.
 func (s *session) stillHeld(ctx context.Context, current hold) error {
 	third, err := s.peer(ctx, "w3")
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *session) stillHeld(ctx context.Context, current hold) error {
 	return third.keptOut(ctx, current)
 }
 
-// renew: with renewals the lease lasts beyond what it could last without.
+// renew: with renewals a lease lasts longer than without.
 func renew(ctx context.Context, first, second *peer, h hold) error {
 	over := h.received + (first.Definition.TTL + first.Definition.Grace).Nanoseconds()
 	for h.sent <= over {
@@ -244,7 +245,7 @@ func renew(ctx context.Context, first, second *peer, h hold) error {
 	return second.keptOut(ctx, h)
 }
 
-// renewedExpiry: one renewal is one lease more, and no longer.
+// renewedExpiry: one renewal extends the lease by one lease, and no more.
 func renewedExpiry(ctx context.Context, first, second *peer, h hold) error {
 	if _, err := first.renew(ctx, &h); err != nil {
 		return err
@@ -253,27 +254,27 @@ func renewedExpiry(ctx context.Context, first, second *peer, h hold) error {
 	return err
 }
 
-// renewExpired: a lease that is over stays over, while another client has the lock and when that
-// has given it back. A renewal by an upsert would take it again.
+// renewExpired: an expired lease cannot be renewed, neither while another client holds the lock nor after that
+// client has released it. A renewal by an upsert would take the lock again.
 func renewExpired(ctx context.Context, s *session) error {
 	first, second, old, current, err := s.expired(ctx)
 	if err != nil {
 		return err
 	}
-	if err := first.renewsNot(ctx, old, current.attempt+" had the lock"); err != nil {
+	if err := first.refusesRenewal(ctx, old, current.attempt+" had the lock"); err != nil {
 		return err
 	}
 	if err := s.stillHeld(ctx, current); err != nil {
 		return err
 	}
-	if err := second.give(ctx, current); err != nil {
+	if err := second.releaseHeld(ctx, current); err != nil {
 		return err
 	}
-	return first.renewsNot(ctx, old, current.attempt+" had held the lock since")
+	return first.refusesRenewal(ctx, old, current.attempt+" had held the lock since")
 }
 
-// renewsNot asks for the renewal of a lease that is over.
-func (p *peer) renewsNot(ctx context.Context, old hold, since string) error {
+// refusesRenewal checks that an expired lease is not renewed.
+func (p *peer) refusesRenewal(ctx context.Context, old hold, since string) error {
 	answer, err := p.callRenew(ctx, old)
 	if err == nil && answer.OK != nil {
 		err = p.wrong(answer, "the renewal was answered by ok, although its lease was over and %s", since)
@@ -281,7 +282,7 @@ func (p *peer) renewsNot(ctx context.Context, old hold, since string) error {
 	return err
 }
 
-// tokens: of grants that follow each other, one of them by the end of a lease.
+// tokens: the tokens of successive grants grow, also if a lease ends by itself in between.
 func tokens(ctx context.Context, s *session) error {
 	first, second, err := s.two(ctx)
 	if err != nil {
@@ -291,7 +292,7 @@ func tokens(ctx context.Context, s *session) error {
 	take := func(p *peer) (hold, error) {
 		h, err := p.acquire(ctx, key)
 		if err == nil {
-			err = p.grown(h, &last)
+			err = p.checkTokenGrows(h, &last)
 		}
 		return h, err
 	}
@@ -299,7 +300,7 @@ func tokens(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := first.give(ctx, h); err != nil {
+	if err := first.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	if h, err = take(second); err != nil {
@@ -309,17 +310,17 @@ func tokens(ctx context.Context, s *session) error {
 		if h, err = first.takeOver(ctx, h); err != nil {
 			return err
 		}
-		return first.grown(h, &last)
+		return first.checkTokenGrows(h, &last)
 	}
-	if err := second.give(ctx, h); err != nil {
+	if err := second.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	_, err = take(first)
 	return err
 }
 
-// grown holds a token against the last one.
-func (p *peer) grown(h hold, last *uint64) error {
+// checkTokenGrows checks that a token is higher than the previous one.
+func (p *peer) checkTokenGrows(h hold, last *uint64) error {
 	switch {
 	case h.token == 0:
 		return &failureError{client: p.name, at: h.received, reason: "the grant has no token"}
@@ -344,21 +345,21 @@ func holds(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := other.tells(ctx, h, true); err != nil {
+	if err := other.checkHolds(ctx, h, true); err != nil {
 		return err
 	}
-	if err := other.tells(ctx, hold{key: h.key, attempt: "none", ends: never}, false); err != nil {
+	if err := other.checkHolds(ctx, hold{key: h.key, attempt: "none", ends: never}, false); err != nil {
 		return err
 	}
-	if err := p.give(ctx, h); err != nil {
+	if err := p.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	h.ends = never
-	return other.tells(ctx, h, false)
+	return other.checkHolds(ctx, h, false)
 }
 
-// tells asks whether an attempt has the lock.
-func (p *peer) tells(ctx context.Context, h hold, want bool) error {
+// checkHolds checks the client's answer to whether an attempt holds the lock.
+func (p *peer) checkHolds(ctx context.Context, h hold, want bool) error {
 	answer, err := p.call(ctx, protocol.Request{Op: protocol.Holds, Key: h.key, Attempt: h.attempt, Token: h.token}, 0)
 	switch {
 	case err != nil:

@@ -12,14 +12,14 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// workers are the clients of a check.
+// workers are the names of the clients in a check.
 var workers = [...]string{"w1", "w2", "w3"}
 
-// asker is a client that makes no attempts, or is there for one rule.
+// asker is the name of a client that makes no attempts, or that is used for a single rule.
 const asker = "w4"
 
-// hello: what cannot be started, or ends at once, does not answer either. An interpreter that there is
-// not and a program that its interpreter does not find are one mistake of whoever wrote the command.
+// hello: a program that cannot be started, or that ends at once, breaks this rule, too. A missing interpreter
+// and a program that its interpreter does not find are the same mistake in a command.
 func hello(ctx context.Context, s *session) error {
 	for _, name := range workers {
 		p, answer, err := s.start(ctx, name, false)
@@ -28,7 +28,7 @@ func hello(ctx context.Context, s *session) error {
 		case p == nil:
 			return &failureError{reason: err.Error(), unstarted: true}
 		case errors.As(err, &ended):
-			p.drop() // what is said of it is said
+			p.drop() // so that nothing more is reported about it
 			return &failureError{reason: err.Error()}
 		case err != nil:
 			return err
@@ -89,7 +89,7 @@ func unknownFields(ctx context.Context, s *session) error {
 	return p.wrong(answer, "release with a field that is not known was answered by %s", kind(answer))
 }
 
-// laterOperation is one that no version has.
+// laterOperation is an operation that no version has.
 const laterOperation protocol.Op = "of_a_later_version"
 
 func unknownOperation(ctx context.Context, s *session) error {
@@ -109,8 +109,8 @@ func unknownOperation(ctx context.Context, s *session) error {
 	return nil
 }
 
-// workTime is what the client is to let pass, and workLeast what must have passed by our
-// clock: timers may be a little early.
+// workTime is how long the client should work. workLeast is how long it must have taken by our clock, because
+// timers may fire a little early.
 const (
 	workTime  = 200 * time.Millisecond
 	workLeast = workTime * 9 / 10
@@ -127,7 +127,7 @@ func work(ctx context.Context, p *peer, h hold) error {
 	return nil
 }
 
-// end ends all clients. One that had failed before is not there any more.
+// end ends all clients. A client that had failed is started again first.
 func end(ctx context.Context, s *session) error {
 	for _, name := range workers {
 		if _, err := s.peer(ctx, name); err != nil {
@@ -154,7 +154,7 @@ func end(ctx context.Context, s *session) error {
 	return nil
 }
 
-// nothingLeft asks what clients that have ended have left.
+// nothingLeft checks that no client has left processes behind.
 func nothingLeft(_ context.Context, s *session) error {
 	s.dropAll()
 	if len(s.left) == 0 {

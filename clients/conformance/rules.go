@@ -6,24 +6,24 @@ import (
 	"lockcheck/clients"
 )
 
-// rule is one of the protocol.
+// rule is a rule of the protocol.
 type rule struct {
 	name  string
 	tries string // what is tried, in words
 	says  string // the sentence of docs/protocol.md
-	// needs are the rules without which nothing could be told.
+	// needs are the rules without which a try would show nothing.
 	needs []string
-	// unless says why the rule does not apply to a lock; "" if it does. nil for all locks.
+	// unless returns why the rule does not apply to a lock; "" if it applies. nil: it applies to all locks.
 	unless func(clients.Definition) string
-	// do tries it. nil is for a rule that holds all the time. Its error is a *failureError, a
-	// *skippedError, errSlow, one of package protocol, or says why the rule could not be
+	// do tries the rule; nil for a rule that holds throughout the check. The error is a *failureError, a
+	// *skippedError, errSlow or an error of package protocol. Any other error says why the rule could not be
 	// tried.
 	do func(context.Context, *session) error
-	// asBefore: it looks at what was exchanged for the rule before.
+	// asBefore: the rule examines the exchange of the previous rule.
 	asBefore bool
 }
 
-// firstRule is the one without which nothing can be tried.
+// firstRule is the rule without which no other can be tried.
 const firstRule = "hello"
 
 func (r rule) inapplicable(d clients.Definition) string {
@@ -33,7 +33,7 @@ func (r rule) inapplicable(d clients.Definition) string {
 	return r.unless(d)
 }
 
-// Sentences that are about several rules.
+// Sentences that belong to several rules.
 const (
 	saysBusy     = "With `wait_ms` 0 the answer is `busy` if somebody else has the lock"
 	saysNotHeld  = "`not_held` says that the attempt does not have the lock, by the service's word, and `ok` to `release` that it had it until then."
@@ -42,7 +42,7 @@ const (
 	saysRelease  = "**`release`** gives the lock back"
 )
 
-// rules lists the rules that are tried, in their order.
+// rules lists the rules that are tried, in order.
 func rules() []rule {
 	return []rule{
 		{name: firstRule, tries: "three clients begin", says: "The client connects and answers within 30 s", do: hello},
@@ -75,7 +75,7 @@ func rules() []rule {
 	}
 }
 
-// always lists the rules that hold all the time.
+// always lists the rules that hold throughout the check.
 func always() []rule {
 	return []rule{
 		{name: "lines", tries: "lines with a brace are of the protocol", says: "Each line is one JSON object, in UTF-8, at most 1 MiB long."},
@@ -87,7 +87,7 @@ func always() []rule {
 	}
 }
 
-// Why rules do not apply.
+// Reasons why rules do not apply.
 
 func noLease(d clients.Definition) string {
 	switch {

@@ -8,14 +8,14 @@ import (
 	"io"
 )
 
-// message is a line of a check that runs in a process of its own: a result, or the end.
+// message is a line from a check that runs in a process of its own: a result or the end.
 type message struct {
 	Result *Result `json:"result,omitempty"`
 	Ended  bool    `json:"ended,omitempty"`
-	Client string  `json:"client,omitempty"` // as in Report, at the end
+	Client string  `json:"client,omitempty"` // at the end; as in Report
 }
 
-// Serve runs a check and writes what Follow reads. The end of the input ends it.
+// Serve runs a check and writes messages for Follow. It ends early when its input ends.
 func Serve(ctx context.Context, c Config, input io.Reader, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,8 +36,8 @@ func Serve(ctx context.Context, c Config, input io.Reader, output io.Writer) err
 	return encoder.Encode(message{Ended: true, Client: report.Client})
 }
 
-// Follow reads what Serve writes. each is told of each result; it may be nil. The report has
-// what came before an error.
+// Follow reads what Serve writes, and calls each, unless nil, with each result. With an error, the report has
+// the results before it.
 func Follow(input io.Reader, each func(Result)) (Report, error) {
 	var report Report
 	for decoder := json.NewDecoder(input); ; {

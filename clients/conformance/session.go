@@ -22,18 +22,18 @@ type session struct {
 	tape  *tape
 	now   func() int64 // the clock of the clients and their answers, in ns
 	peers map[string]*peer
-	hello map[string]protocol.Answer // of the clients, by name
-	name  string                     // of the client, as it says
+	hello map[string]protocol.Answer // answers to hello, by the client's name
+	name  string                     // as the client states it
 
 	mu   sync.Mutex
-	left []string // what clients that have ended have left
+	left []string // processes that ended clients have left behind
 
 	keys, attempts int
-	// broken are the rules of always that were broken, by name.
+	// broken has the rules of always that were broken, by name.
 	broken map[string]breach
 }
 
-// breach says how a rule was broken.
+// breach is how a rule was broken.
 type breach struct {
 	reason   string
 	exchange []Line
@@ -45,8 +45,8 @@ type peer struct {
 	name   string
 	client *protocol.Client
 	ended  sync.Once
-	log    io.Closer // to which it writes
-	open   []hold    // that were not released
+	log    io.Closer // the client's log output
+	open   []hold    // not released yet
 }
 
 // hold is a grant.
@@ -54,8 +54,8 @@ type hold struct {
 	key, attempt   string
 	token          uint64
 	sent, received int64 // of the acquire or the last renewal, ns of CLOCK_MONOTONIC
-	until          int64 // as the client says; 0 if it does not
-	ends           int64 // the lease cannot be over before
+	until          int64 // as the client states it; 0 if it states none
+	ends           int64 // the lease cannot end earlier
 }
 
 // never is the end of a lease that does not end by itself.
@@ -68,15 +68,16 @@ func newSession(c Config) *session {
 	}
 }
 
-// breaks notes that a client broke a rule that holds all the time. The first time tells most.
+// breaks records that a client broke a rule which holds throughout the check. Only the first time counts,
+// because it shows most.
 func (s *session) breaks(rule string, err error, exchange []Line) {
 	if _, already := s.broken[rule]; !already {
 		s.broken[rule] = breach{reason: err.Error(), exchange: exchange}
 	}
 }
 
-// settle gives back what a rule has left, as a worker does, and drops clients that failed.
-func (s *session) settle(ctx context.Context) {
+// releaseOpen releases what a rule has left held, as a worker does, and drops clients that have failed.
+func (s *session) releaseOpen(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(s.peers)) {
 		p := s.peers[name]
 		for _, h := range p.open {
@@ -97,7 +98,7 @@ func (s *session) settle(ctx context.Context) {
 	}
 }
 
-// drop ends a client of which nothing more is wanted.
+// drop ends a client that is no longer needed.
 func (p *peer) drop() {
 	_ = p.close()
 	if p.peers[p.name] == p {
@@ -105,7 +106,7 @@ func (p *peer) drop() {
 	}
 }
 
-// dropAll drops all clients at once: each may take its time.
+// dropAll drops all clients concurrently, because each may take time to end.
 func (s *session) dropAll() {
 	var all sync.WaitGroup
 	for _, p := range s.peers {
@@ -115,7 +116,7 @@ func (s *session) dropAll() {
 	clear(s.peers)
 }
 
-// close ends a client, and notes what it has left. Its error is that of package protocol.
+// close ends a client and records the processes that it has left behind. The error is that of package protocol.
 func (p *peer) close() error {
 	err := p.client.Close()
 	p.ended.Do(func() {
@@ -127,7 +128,7 @@ func (p *peer) close() error {
 	return err
 }
 
-// peer returns a client that has said hello.
+// peer returns a running client that has answered hello with ok, and starts it if necessary.
 func (s *session) peer(ctx context.Context, name string) (*peer, error) {
 	if p, there := s.peers[name]; there && p.client.Failed() == nil {
 		return p, nil
@@ -150,7 +151,7 @@ func (s *session) two(ctx context.Context) (first, second *peer, err error) {
 	return first, second, err
 }
 
-// holding tries a rule with a client that has a lock.
+// holding tries a rule with a client that holds a lock.
 func holding(do func(ctx context.Context, p *peer, h hold) error) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		p, err := s.peer(ctx, "w1")
@@ -165,7 +166,7 @@ func holding(do func(ctx context.Context, p *peer, h hold) error) func(context.C
 	}
 }
 
-// contended tries a rule with two clients, the first of which has a lock.
+// contended tries a rule with two clients, the first of which holds a lock.
 func contended(do func(ctx context.Context, first, second *peer, h hold) error) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		first, second, h, err := s.contended(ctx)
@@ -176,7 +177,7 @@ func contended(do func(ctx context.Context, first, second *peer, h hold) error) 
 	}
 }
 
-// contended returns two clients, the first of which has a lock.
+// contended returns two clients, the first of which holds a lock.
 func (s *session) contended(ctx context.Context) (first, second *peer, h hold, err error) {
 	if first, second, err = s.two(ctx); err == nil {
 		h, err = first.acquire(ctx, s.key())
@@ -184,7 +185,7 @@ func (s *session) contended(ctx context.Context) (first, second *peer, h hold, e
 	return first, second, h, err
 }
 
-// start starts a client and says hello.
+// start starts a client and sends hello.
 func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, protocol.Answer, error) {
 	if old, there := s.peers[name]; there {
 		old.drop()
@@ -215,8 +216,8 @@ func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, 
 	return p, answer, nil
 }
 
-// explain says what an error of a call is. No answer in time is a failure, and nothing more
-// is asked of such a client: it could answer any time.
+// explain turns the error of a call into an error of the check. No answer in time is a failure. Then the client
+// is dropped, because its answer could still arrive at any time.
 func (p *peer) explain(ctx context.Context, err error, answer protocol.Answer, op string, limit time.Duration) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -229,7 +230,7 @@ func (p *peer) explain(ctx context.Context, err error, answer protocol.Answer, o
 	}
 }
 
-// call makes a call. It may take as long as the patience lasts, and wait.
+// call makes a call. The answer may take patience and wait together.
 func (p *peer) call(ctx context.Context, request protocol.Request, wait time.Duration) (protocol.Answer, error) {
 	await, err := p.client.Post(request)
 	if err != nil {
@@ -246,7 +247,7 @@ func (p *peer) await(ctx context.Context, await func(context.Context) (protocol.
 	return answer, p.explain(ctx, err, answer, string(op), limit)
 }
 
-// wrong is a failure that an answer is.
+// wrong returns a failure that an answer shows.
 func (p *peer) wrong(answer protocol.Answer, format string, args ...any) error {
 	reason := fmt.Sprintf(format, args...)
 	if answer.Error != nil && answer.Error.Text != "" {
@@ -255,7 +256,7 @@ func (p *peer) wrong(answer protocol.Answer, format string, args ...any) error {
 	return &failureError{reason: reason, client: p.name, at: answer.Received}
 }
 
-// kind names an answer.
+// kind returns the name of an answer's kind.
 func kind(a protocol.Answer) string {
 	switch {
 	case a.OK != nil:
@@ -269,13 +270,13 @@ func kind(a protocol.Answer) string {
 	}
 }
 
-// key returns a name that no lock had.
+// key returns a lock name that was not used before.
 func (s *session) key() string {
 	s.keys++
 	return "k" + strconv.Itoa(s.keys)
 }
 
-// attempt asks for a lock under a name of its own.
+// attempt returns a request for a lock, with a new attempt name.
 func (p *peer) attempt(key string, wait time.Duration) protocol.Request {
 	p.attempts++
 	return protocol.Request{
@@ -284,7 +285,7 @@ func (p *peer) attempt(key string, wait time.Duration) protocol.Request {
 	}
 }
 
-// ask asks for a lock. The hold is the zero value if it was not granted.
+// ask requests a lock. The hold is the zero value if the lock was not granted.
 func (p *peer) ask(ctx context.Context, request protocol.Request) (hold, protocol.Answer, error) {
 	answer, err := p.call(ctx, request, time.Duration(request.WaitMS)*time.Millisecond)
 	if err != nil || answer.OK == nil {
@@ -293,7 +294,7 @@ func (p *peer) ask(ctx context.Context, request protocol.Request) (hold, protoco
 	return p.granted(request, answer), answer, nil
 }
 
-// granted is the hold that an answer to an acquire led to.
+// granted returns the hold for a granted acquire.
 func (p *peer) granted(request protocol.Request, answer protocol.Answer) hold {
 	h := hold{key: request.Key, attempt: request.Attempt, token: answer.OK.Token}
 	h.extend(p.Definition, answer)
@@ -301,7 +302,7 @@ func (p *peer) granted(request protocol.Request, answer protocol.Answer) hold {
 	return h
 }
 
-// extend begins the lease anew.
+// extend starts the lease again.
 func (h *hold) extend(d clients.Definition, answer protocol.Answer) {
 	h.sent, h.received, h.until, h.ends = answer.Sent, answer.Received, answer.OK.Until, never
 	if leased(d) {
@@ -312,10 +313,10 @@ func (h *hold) extend(d clients.Definition, answer protocol.Answer) {
 	}
 }
 
-// leased says whether a hold ends without its client.
+// leased reports whether a hold ends even if its client does nothing.
 func leased(d clients.Definition) bool { return d.TTL > 0 && !d.Session }
 
-// acquire takes a lock that is free.
+// acquire takes a lock that must be free.
 func (p *peer) acquire(ctx context.Context, key string) (hold, error) {
 	h, answer, err := p.ask(ctx, p.attempt(key, 0))
 	if err == nil && answer.OK == nil {
@@ -324,7 +325,7 @@ func (p *peer) acquire(ctx context.Context, key string) (hold, error) {
 	return h, err
 }
 
-// keptOut asks for a lock that another client has.
+// keptOut requests a lock that another client holds, and must be refused.
 func (p *peer) keptOut(ctx context.Context, by hold) error {
 	_, answer, err := p.ask(ctx, p.attempt(by.key, 0))
 	switch {
@@ -342,14 +343,14 @@ func (p *peer) keptOut(ctx context.Context, by hold) error {
 
 func toWhom(p *peer, key string) string { return "to " + p.name + " the lock " + key }
 
-// release gives a lock back.
+// release releases a lock.
 func (p *peer) release(ctx context.Context, h hold) (protocol.Answer, error) {
 	p.open = slices.DeleteFunc(p.open, func(o hold) bool { return o.attempt == h.attempt })
 	return p.call(ctx, protocol.Request{Op: protocol.Release, Key: h.key, Attempt: h.attempt, Token: h.token}, 0)
 }
 
-// give releases a lock that is held.
-func (p *peer) give(ctx context.Context, h hold) error {
+// releaseHeld releases a lock that must be held.
+func (p *peer) releaseHeld(ctx context.Context, h hold) error {
 	answer, err := p.release(ctx, h)
 	switch {
 	case err != nil || answer.OK != nil:
@@ -360,7 +361,7 @@ func (p *peer) give(ctx context.Context, h hold) error {
 	return p.wrong(answer, "it had the lock, and the release was answered by %s", kind(answer))
 }
 
-// renew extends the lease of a hold that is in force.
+// renew extends the lease of a hold that must be in force.
 func (p *peer) renew(ctx context.Context, h *hold) (protocol.Answer, error) {
 	answer, err := p.callRenew(ctx, *h)
 	switch {
@@ -381,14 +382,12 @@ func (p *peer) callRenew(ctx context.Context, h hold) (protocol.Answer, error) {
 	}, 0)
 }
 
-// takeOver asks for a lock until its lease is over: not earlier, and not later than its grace
-// period.
+// takeOver requests a lock until its lease is over: not earlier, and at most a grace period later.
 func (p *peer) takeOver(ctx context.Context, from hold) (hold, error) {
 	return p.poll(ctx, from, from.received+(p.Definition.TTL+p.Definition.Grace).Nanoseconds())
 }
 
-// poll asks for a lock until it is free, which it must be for a request that is sent after
-// the deadline.
+// poll requests a lock until it is granted. A request that is sent after the deadline must be granted.
 func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error) {
 	for {
 		h, answer, err := p.ask(ctx, p.attempt(from.key, 0))
@@ -410,7 +409,7 @@ func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error
 	}
 }
 
-// rest lets time pass.
+// rest waits.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

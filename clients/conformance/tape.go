@@ -12,25 +12,25 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-// Direction of a line.
+// Direction is the direction of a line.
 type Direction string
 
 // The directions.
 const (
 	Sent     Direction = "sent"     // to the client
 	Received Direction = "received" // from the client, as part of the protocol
-	Log      Direction = "log"      // from the client, on whichever output
-	Omitted  Direction = "omitted"  // of lines that are left out, whose number is N
+	Log      Direction = "log"      // from the client, on either output
+	Omitted  Direction = "omitted"  // stands for N lines that are left out
 )
 
-// Line is one that was exchanged with a client.
+// Line is a line that was exchanged with a client.
 type Line struct {
 	Milliseconds float64   `json:"ms"`     // since the first line
 	Client       string    `json:"client"` // "w1"…
 	Direction    Direction `json:"direction"`
 	Text         string    `json:"text,omitempty"` // shortened
 	N            int       `json:"n,omitempty"`
-	// Wrong: it broke the rule, or is the request that was not answered.
+	// Wrong: the line broke the rule, or is the request that was not answered.
 	Wrong bool `json:"wrong,omitempty"`
 
 	at int64
@@ -44,22 +44,22 @@ const (
 	keptBytes = 500 // of a line
 )
 
-// tape records what goes to and comes from all clients.
+// tape records the lines to and from all clients.
 type tape struct {
 	mu      sync.Mutex
 	lines   []Line
 	omitted int // after the first lines
-	logged  int // lines of log among them
+	logged  int // number of log lines among lines
 }
 
-// restart forgets what was exchanged.
+// restart discards all recorded lines.
 func (t *tape) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines, t.omitted, t.logged = nil, 0, 0
 }
 
-// trace records the lines of a client.
+// trace returns a function that records the lines of a client.
 func (t *tape) trace(client string) func(protocol.Traced) {
 	return func(line protocol.Traced) {
 		direction := Received
@@ -96,7 +96,7 @@ func (t *tape) add(line Line, text []byte) {
 	t.omitted++
 }
 
-// lastSent is when a client was last asked for an operation; 0 if it was not.
+// lastSent returns when an operation was last requested of a client; 0 if it never was.
 func (t *tape) lastSent(client string, op protocol.Op) (at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *tape) lastSent(client string, op protocol.Op) (at int64) {
 	return at
 }
 
-// exchange is what was recorded, in the order of time, with the line marked that err is about.
+// exchange returns the recorded lines in the order of time, with the line marked that err is about.
 func (t *tape) exchange(err error) []Line {
 	t.mu.Lock()
 	lines, omitted := slices.Clone(t.lines), t.omitted
@@ -125,7 +125,7 @@ func (t *tape) exchange(err error) []Line {
 	return lines
 }
 
-// wrongLine says which line an error is about, by its client and its time; 0 for none.
+// wrongLine returns the client and the time of the line that an error is about; 0 for none.
 func wrongLine(err error) (client string, at int64) {
 	var failure *failureError
 	var of *ofClientError
@@ -140,7 +140,7 @@ func wrongLine(err error) (client string, at int64) {
 	}
 }
 
-// ofClientError says whose error it is.
+// ofClientError adds the client to an error.
 type ofClientError struct {
 	client string
 	err    error

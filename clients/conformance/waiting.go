@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// longWait is how long an attempt may wait that is to get the lock, and cancelWait one
-	// that is taken back.
+	// longWait is how long an attempt may wait that should get the lock. cancelWait is that of an attempt that
+	// is cancelled.
 	longWait   = 5 * time.Second
 	cancelWait = 2 * time.Second
-	// shortWait is how long one waits in vain where the lease does not limit it.
+	// shortWait is how long an attempt waits in vain, if the lease does not limit it.
 	shortWait = time.Second
-	// beginWait is how long an attempt has to begin to wait.
+	// beginWait is how long an attempt may take to start waiting.
 	beginWait = 500 * time.Millisecond
 )
 
-// wait: attempts wait while the lock is held, and get it when it is released. Of a lease that ends by
-// itself there are two of them: the second waits for longer than it lasts, so that a validity
-// that counts from the request is over before the grant.
+// wait: attempts wait while the lock is held, and get it when it is released. If leases end by themselves, two
+// attempts wait. The second waits for longer than a lease, so a validity that counts from its request is over
+// before the grant.
 func wait(ctx context.Context, holder, second *peer, h hold) error {
 	if err := second.waitsInVain(ctx, h); err != nil {
 		return err
 	}
-	h, err := holder.again(ctx, h)
+	h, err := holder.retake(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func wait(ctx context.Context, holder, second *peer, h hold) error {
 			return err
 		}
 		given := second.now()
-		if err := holder.give(ctx, h); err != nil {
+		if err := holder.releaseHeld(ctx, h); err != nil {
 			return err
 		}
 		if holder, h, err = queue.next(ctx, h, given); err != nil {
@@ -55,7 +55,7 @@ func wait(ctx context.Context, holder, second *peer, h hold) error {
 	return nil
 }
 
-// queue are attempts that wait for a lock.
+// queue has attempts that wait for a lock.
 type queue struct {
 	waiting map[*peer]bool
 	limit   time.Duration
@@ -69,7 +69,7 @@ type waiter struct {
 	err     error
 }
 
-// newQueue makes an attempt of each peer.
+// newQueue makes one attempt with each peer.
 func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duration) *queue {
 	q := &queue{waiting: make(map[*peer]bool), limit: limit, answers: make(chan waiter, len(peers))}
 	for _, p := range peers {
@@ -82,7 +82,7 @@ func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duratio
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, patience+limit)
-		go func() { // it ends when the client does, too
+		go func() { // it ends at the latest when the client does
 			defer cancel()
 			w.answer, w.err = await(limited)
 			q.answers <- w
@@ -91,7 +91,7 @@ func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duratio
 	return q
 }
 
-// next is the attempt that gets the lock which was given back.
+// next returns the attempt that gets the released lock.
 func (q *queue) next(ctx context.Context, before hold, given int64) (*peer, hold, error) {
 	w := <-q.answers
 	delete(q.waiting, w.peer)
@@ -108,11 +108,11 @@ func (q *queue) next(ctx context.Context, before hold, given int64) (*peer, hold
 	case h.received < given:
 		return nil, hold{}, errSlow
 	}
-	return w.peer, h, w.begins(h, given)
+	return w.peer, h, w.checkValidity(h, given)
 }
 
-// begins fails a validity that was over before its grant can have begun.
-func (p *peer) begins(h hold, given int64) error {
+// checkValidity fails a validity that was over before the grant can have begun.
+func (p *peer) checkValidity(h hold, given int64) error {
 	until, says := h.until, "until"
 	if until == 0 {
 		until, says = h.sent+p.Definition.TTL.Nanoseconds(), "the client says no until, and the lease from its request"
@@ -124,15 +124,15 @@ func (p *peer) begins(h hold, given int64) error {
 		"%s is over %s before the lock was free: it is to count from the try that is granted", says, time.Duration(given-until))}
 }
 
-// drop ends clients that still wait: they need not answer anything else meanwhile.
+// drop ends clients that still wait: while they wait they need not answer other requests.
 func (q *queue) drop() {
 	for p := range q.waiting {
 		p.drop()
 	}
 }
 
-// waitsInVain: while the lock is held the answer is busy, and not at once. Libraries that
-// try again and again give up before a try that would be too late.
+// waitsInVain: while the lock is held the answer is busy, but not at once. The wait may be shorter than
+// requested, because libraries that poll stop before a try that would come too late.
 func (p *peer) waitsInVain(ctx context.Context, by hold) error {
 	limit := p.withinLease(shortWait)
 	_, answer, err := p.ask(ctx, p.attempt(by.key, limit))
@@ -152,7 +152,7 @@ func (p *peer) waitsInVain(ctx context.Context, by hold) error {
 	return nil
 }
 
-// withinLease shortens a wait that is to be over before the lease of who has the lock.
+// withinLease shortens a wait so that it is over before the holder's lease ends.
 func (p *peer) withinLease(limit time.Duration) time.Duration {
 	if leased(p.Definition) {
 		return min(limit, p.Definition.TTL/3)
@@ -160,17 +160,17 @@ func (p *peer) withinLease(limit time.Duration) time.Duration {
 	return limit
 }
 
-// again gives a lock back and takes it again, for a lease that is whole. An attempt that was given
-// up in between must not get it.
-func (p *peer) again(ctx context.Context, h hold) (hold, error) {
-	if err := p.give(ctx, h); err != nil {
+// retake releases a lock and takes it again, for a full lease. An attempt that was abandoned in between must
+// not get it.
+func (p *peer) retake(ctx context.Context, h hold) (hold, error) {
+	if err := p.releaseHeld(ctx, h); err != nil {
 		return hold{}, err
 	}
 	return p.unclaimed(ctx, h.key, p.Definition.Grace)
 }
 
-// unclaimed takes a lock that nobody wants any more. It leaves it alone for a moment first: an attempt
-// that has stayed behind takes it then.
+// unclaimed takes a lock that no other attempt should want. It first leaves the lock alone for a moment. An
+// abandoned attempt that still waits would take it then.
 func (p *peer) unclaimed(ctx context.Context, key string, within time.Duration) (hold, error) {
 	deadline := p.now() + within.Nanoseconds()
 	if p.Definition.Queues {
@@ -181,8 +181,7 @@ func (p *peer) unclaimed(ctx context.Context, key string, within time.Duration) 
 	return p.poll(ctx, hold{key: key}, deadline)
 }
 
-// cancelled: an acquire that nobody waits for any more is answered, the client goes on, and the
-// attempt is not in the way of others.
+// cancelled: a cancelled acquire is answered, the client continues, and the attempt does not block others.
 func cancelled(ctx context.Context, first, second *peer, h hold) error {
 	limit, within := time.Duration(0), second.Definition.Grace
 	if second.Definition.Queues {
@@ -197,7 +196,7 @@ func cancelled(ctx context.Context, first, second *peer, h hold) error {
 		return second.wrong(answer, "%s was granted while %s has the lock", toWhom(second, h.key), h.attempt)
 	case answer.OK != nil:
 		return errSlow
-	case answer.Error != nil && answer.Error.Effect != protocol.NoEffect: // a worker takes it back
+	case answer.Error != nil && answer.Error.Effect != protocol.NoEffect: // the attempt must be released, as a worker would
 		if _, err := second.release(ctx, hold{key: h.key, attempt: request.Attempt}); err != nil {
 			return err
 		}
@@ -206,7 +205,7 @@ func cancelled(ctx context.Context, first, second *peer, h hold) error {
 	if _, err := second.acquire(ctx, second.key()); err != nil {
 		return err
 	}
-	if err := first.give(ctx, h); err != nil {
+	if err := first.releaseHeld(ctx, h); err != nil {
 		return err
 	}
 	third, err := second.peer(ctx, "w3")
@@ -217,7 +216,7 @@ func cancelled(ctx context.Context, first, second *peer, h hold) error {
 	return err
 }
 
-// cancel asks for a lock and takes the request back at once.
+// cancel requests a lock and cancels the request at once.
 func (p *peer) cancel(ctx context.Context, request protocol.Request, limit time.Duration) (protocol.Answer, error) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
@@ -226,7 +225,7 @@ func (p *peer) cancel(ctx context.Context, request protocol.Request, limit time.
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() { // it ends when the client does
+	go func() { // it ends at the latest when the client does
 		answer, err := p.client.Acquire(gone, request)
 		done <- outcome{answer, err}
 	}()
@@ -240,8 +239,8 @@ func (p *peer) cancel(ctx context.Context, request protocol.Request, limit time.
 	}, "acquire after its cancel", limit)
 }
 
-// pipelining: two attempts with their releases come at once. A client may do them side by
-// side, so any answer that there is for them will do.
+// pipelining: two attempts and their releases are sent at once. A client may handle them concurrently, so any
+// valid answers will do.
 func pipelining(ctx context.Context, s *session) error {
 	p, err := s.peer(ctx, "w1")
 	if err != nil {
