@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	// askLimit is how long an access waits for its turn and for what the service says.
-	// Then it is refused: nobody knows.
+	// askLimit is how long an access waits for its turn and for the service's answer. After that it is refused,
+	// because it is unknown whether the grant is in force.
 	askLimit = time.Second
-	// askTry bounds one question. A server that is stopped must not use up the limit
-	// while another one could answer.
+	// askTry bounds one request. A stopped server must not use up askLimit while another server could answer.
 	askTry   = 250 * time.Millisecond
 	askPause = 20 * time.Millisecond
 )
 
-// errNoTurn is why the service was not even asked.
+// errNoTurn: the service was not asked, because earlier accesses waited for their answers for too long.
 var errNoTurn = errors.New("others waited for an answer for too long")
 
-// lockService is the lock service as the guard asks it.
+// lockService is the lock service that the guard asks.
 type lockService struct {
 	asker clients.Asker
 	lock  clients.Lock
 }
 
-// openService returns nil for a guard that asks nobody.
+// openService returns nil for a guard that asks no service.
 func openService(c ResourceConfig, stop <-chan struct{}) (*lockService, error) {
 	if c.Guard != Ask {
 		return nil, nil
@@ -46,7 +45,7 @@ func (s *lockService) Close() error {
 	return s.lock.Close()
 }
 
-// failed says why a client of a user's can do nothing more; nil if it can.
+// failed returns why a user's own client can no longer be used; nil if it can.
 func (s *lockService) failed() error {
 	if s == nil {
 		return nil
@@ -58,7 +57,7 @@ func (s *lockService) failed() error {
 	return client.Failed()
 }
 
-// complaint ends the client and says what it did wrong, if it is one of a user's.
+// complaint closes a user's own client and returns what it did wrong. It does nothing for lockcheck's clients.
 func (s *lockService) complaint() error {
 	if s == nil {
 		return nil
@@ -69,8 +68,8 @@ func (s *lockService) complaint() error {
 	return s.lock.Close()
 }
 
-// holds asks whether the grant of an access is in force, again and again until there is
-// an answer, or can be none, or ctx ends. Where nobody is to be asked every grant is.
+// holds asks whether the grant of an access is in force. It repeats the question until there is an answer, the
+// client has failed, or ctx ends. Without a service, every grant is regarded as in force.
 func (s *lockService) holds(ctx context.Context, a Access) (bool, error) {
 	if s == nil {
 		return true, nil

@@ -16,8 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestAsk: the guard that asks lets in whoever holds the lock by the service's record,
-// and nobody else, compared with no guard, which lets in everybody.
+// TestAsk: the guard that asks admits only the holder according to the service's record. As a control, without
+// a guard everyone is admitted.
 func TestAsk(t *testing.T) {
 	for guard, want := range map[Guard][]string{
 		Ask:     {"", "ask", "ask", "", "ask", "ask"},
@@ -34,14 +34,14 @@ func TestAsk(t *testing.T) {
 			}
 			first := hold(t, lock, "w1-1", time.Minute)
 			access("w1-1", false)
-			access("w2-1", false) // never asked for it
+			access("w2-1", false) // it never requested the lock
 			if err := lock.Release(t.Context(), first); err != nil {
 				t.Fatal(err)
 			}
-			access("w1-1", true) // nobody holds it
+			access("w1-1", true) // no client holds the lock
 			hold(t, lock, "w2-2", time.Minute)
 			access("w2-2", true)
-			access("w1-1", true) // somebody else does
+			access("w1-1", true) // another client holds the lock
 			access("w1-1", false)
 			if !slices.Equal(got, want) {
 				t.Errorf("refused by %q, want %q", got, want)
@@ -57,8 +57,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskLease: the guard that asks refuses a holder from the end of its lease on. A
-// fence goes on until somebody else was there.
+// TestAskLease: the guard that asks refuses a holder as soon as its lease ends. A fence admits it until another
+// holder has made an access.
 func TestAskLease(t *testing.T) {
 	service := memoryService(t)
 	lock := memoryLock(t, service)
@@ -89,7 +89,7 @@ func hold(t *testing.T, lock clients.Lock, id string, ttl time.Duration) clients
 	return grant
 }
 
-// TestAskInVain: without an answer nobody is let in, and the record says why.
+// TestAskInVain: without an answer every access is refused, and the record says why.
 func TestAskInVain(t *testing.T) {
 	nobody := &ServiceConfig{Lock: "memory", Nodes: []string{filepath.Join(socketFolder(t), "n1")}}
 	r := runResource(t, ResourceConfig{Guard: Ask, Service: nobody})
@@ -126,8 +126,8 @@ func TestAskWhom(t *testing.T) {
 	}
 }
 
-// TestAskOwnClient: a client of the user's own begins when its servers are ready, and what
-// goes wrong with it then is an event, as it is of those of the workers.
+// TestAskOwnClient: a user's own client starts when its servers are ready. A failure after that is an event, as
+// it is for the clients of workers.
 func TestAskOwnClient(t *testing.T) {
 	config := ResourceConfig{Guard: Ask, Service: &ServiceConfig{Lock: "mine", Definition: &clients.Definition{
 		Name: "mine", Ask: true, Program: protocol.Command{Args: []string{"/no/such/program"}},
@@ -149,13 +149,13 @@ func TestAskOwnClient(t *testing.T) {
 	}
 }
 
-// ended is the client of a user's own, after its end.
+// ended is a user's own client that has ended.
 type ended struct{ clients.Lock }
 
 func (ended) Holds(context.Context, clients.Grant) (bool, error) { return false, errors.New("gone") }
 func (ended) Failed() error                                      { return errors.New("it ended by itself") }
 
-// TestAskFailed: that the client can do nothing more is told at once, and once only.
+// TestAskFailed: a client's failure is reported at once, and only once.
 func TestAskFailed(t *testing.T) {
 	var out lockedBuffer
 	r := &resource{
@@ -176,8 +176,8 @@ func TestAskFailed(t *testing.T) {
 	}
 }
 
-// handingOver is a lock service that answers for the first grant, and gives the lock to
-// the second one before the resource can act on the answer.
+// handingOver is a lock service that confirms the first grant, and gives the lock to the second before the
+// resource can act on the answer.
 type handingOver struct {
 	passOn func()
 	gone   bool
@@ -192,9 +192,8 @@ func (h *handingOver) Holds(_ context.Context, g clients.Grant) (bool, error) {
 	return g.ID == "first", nil
 }
 
-// TestAskOrder: an answer that is old when it is acted on changes nothing. The second
-// holder comes while the first one's write waits for its answer, and is let in after it:
-// until that write is done nobody else has a turn.
+// TestAskOrder: an outdated answer does no harm. The second holder arrives while the first one's write waits
+// for its answer, and is admitted after that write: no other access gets its turn until the write is done.
 func TestAskOrder(t *testing.T) {
 	var out lockedBuffer
 	service := new(handingOver)

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// watchdogGrace is how long a call may overrun its deadline before one who has a
-// watchdog, or is about to end, leaves it behind.
+// watchdogGrace is how long a call may outlast its deadline before it is abandoned, by a worker that has a
+// watchdog or is about to end.
 const watchdogGrace = 500 * time.Millisecond
 
-// errOverrun is the outcome of a call that did not end in time.
+// errOverrun is the outcome of a call that did not return in time.
 var errOverrun = errors.New("the call overran its deadline")
 
-// alreadyClosed is the patience of those who have none.
+// alreadyClosed as patience means: do not wait for a call beyond its deadline and watchdogGrace.
 var alreadyClosed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// bounded makes a call with a deadline. It waits for one that overruns it, as programs do,
-// until patience is closed; a moment later it leaves the call behind: whatever that returns
-// then is not acted on.
+// bounded makes a call with a deadline. If the call outlasts the deadline, bounded waits for it, as programs
+// do, until patience is closed. After a further watchdogGrace it abandons the call, and the call's result is
+// ignored.
 func bounded[T any](
 	ctx context.Context, timeout time.Duration, patience <-chan struct{}, call func(context.Context) (T, error),
 ) (T, error) {

@@ -9,8 +9,8 @@ import (
 	"lockcheck/history"
 )
 
-// introduce records that the client of a lock of the user's own has begun, and what it is
-// called: its program, if it does not say.
+// introduce records that a user's own client has started, and its name. A client that states no name is named
+// after its program.
 func introduce(record *Emitter, about clients.Definition, lock clients.Lock) {
 	name := ""
 	if client, can := lock.(clients.Named); can {
@@ -19,8 +19,8 @@ func introduce(record *Emitter, about clients.Definition, lock clients.Lock) {
 	record.Emit(history.Event{Type: history.Info, F: history.Client, Note: cmp.Or(name, about.Program.Args[0])})
 }
 
-// clientFailed records why a client can do nothing more, and waits for the end of the run,
-// which that brings. One that had not begun by then has done nothing wrong.
+// clientFailed records why a client can no longer be used, and waits for the end of the run, which the record
+// causes. A client whose start was cancelled by the end of the run has done nothing wrong.
 func clientFailed(record *Emitter, err error, stop <-chan struct{}) error {
 	if !errors.Is(err, context.Canceled) {
 		record.Emit(history.Event{Type: history.Info, F: history.Client, Error: err.Error()})
@@ -29,8 +29,7 @@ func clientFailed(record *Emitter, err error, stop <-chan struct{}) error {
 	return record.Err()
 }
 
-// failed says whether the client of the lock can do nothing more, and records why when it
-// is asked for the first time after that.
+// failed reports whether the lock's client can no longer be used. The first time, it records why.
 func (w *worker) failed() bool {
 	client, can := w.lock.(clients.Failing)
 	if !can || client.Failed() == nil {
@@ -46,9 +45,9 @@ func (w *worker) complain(err error) {
 	})
 }
 
-// closeLock does not wait for long: what a connection that hangs holds up ends with the
-// process. The client of a user's own is waited for, which has a bound of its own, and what it
-// did wrong until then is recorded.
+// closeLock closes the lock, but does not wait for long: whatever a hanging connection delays ends with the
+// process. It does wait for a user's own client, whose Close has a limit of its own, and records what that
+// client did wrong.
 func (w *worker) closeLock(ctx context.Context) {
 	if _, can := w.lock.(clients.Failing); can {
 		if err := w.lock.Close(); err != nil {

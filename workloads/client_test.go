@@ -13,20 +13,20 @@ import (
 	"lockcheck/history"
 )
 
-// accusation is what a worker records of a hostile client.
+// accusation is what a worker records about a hostile client.
 type accusation struct {
-	// says is part of it: the rule, or what the client did, and the line. nil for no accusation.
+	// says has parts of the record: the broken rule, or the client's action, and the line. nil: the worker
+	// records no mistake.
 	says []string
-	// either: whether there is an accusation depends on when the run ends.
+	// either: whether a mistake is recorded depends on when the run ends.
 	either bool
 }
 
 func accused(says ...string) accusation { return accusation{says: says} }
 
-// TestHostileClients: whatever a client does, its worker ends with the run, and records what the
-// client did wrong. The worker accuses no client of being slow or silent: a service that grants
-// nothing looks like that, too. The clients are goroutines in fake time; package runs has whole
-// runs of some of them.
+// TestHostileClients: whatever a client does, its worker ends with the run and records the client's mistake.
+// Slowness and silence are not recorded as mistakes, because a service that grants nothing looks the same. The
+// clients are goroutines in fake time. Package runs tests whole runs with some of them.
 func TestHostileClients(t *testing.T) {
 	const plausible = "an until is a time of CLOCK_MONOTONIC"
 	nothing := accusation{}
@@ -89,8 +89,8 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// workWith is the record of a worker that works with a client for tests until it accuses the
-// client, or for forty seconds.
+// workWith returns the record of a worker with a client of the given behaviour. The worker works until it
+// records a mistake of the client, or for forty seconds.
 func workWith(t *testing.T, behaviour string) []history.Event {
 	t.Helper()
 	const ms = time.Millisecond
@@ -109,14 +109,15 @@ func workWith(t *testing.T, behaviour string) []history.Event {
 	}
 	ends := time.Now()
 	events := w.finish()
-	// Five seconds for the client to end, one for what it has left, and what a call may overrun.
+	// Five seconds for the client to end, one for processes that it has left, and some for a call that outlasts
+	// its deadline.
 	if took := time.Since(ends); took > 10*time.Second {
 		t.Errorf("the worker ended %s after its input", took)
 	}
 	return events
 }
 
-// accusations are the events that say what a client did wrong.
+// accusations returns the events that report mistakes of a client.
 func accusations(events []history.Event) []history.Event {
 	return slices.DeleteFunc(only(events, history.Info, history.Client), func(e history.Event) bool { return e.Error == "" })
 }

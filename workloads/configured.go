@@ -14,18 +14,20 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// configVariable carries the configuration of a process into the program that takes its place.
+// configVariable is the environment variable that passes a process's configuration to the program that replaces
+// it.
 const configVariable = "LOCKCHECK_CONFIG"
 
-// Configure tells a process of Configured what it must know.
+// Configure sends a process of Configured its configuration.
 func Configure(input io.Writer, config any) error { return json.NewEncoder(input).Encode(config) }
 
-// Configured runs one of lockcheck's processes, which is told all it needs in the first line of its
-// input, as JSON. A command line would be read by every user of the machine, and what a lock file
-// gives its client may be a password.
+// Configured runs one of lockcheck's processes, which reads its configuration as JSON from the first line of
+// its input. Every user of the machine could read a command line, and the settings that a lock file gives its
+// client may contain a password.
 func Configured[Config any](ctx context.Context, process func(context.Context, Config, io.Reader, io.Writer) error, input io.Reader, output io.Writer) error {
-	// With the harness gone this process has to end what it has started. The next word to the harness
-	// must not end it before, nor what the kernel sends to a stopped process whose parent has ended.
+	// When the harness is gone, this process must still end what it has started. So SIGPIPE from its next write
+	// to the harness must not kill it. Neither must SIGHUP, which the kernel sends to a stopped process whose
+	// parent has ended.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP)
 	buffered := bufio.NewReader(input)
 	text, again := os.LookupEnv(configVariable)
@@ -40,7 +42,7 @@ func Configured[Config any](ctx context.Context, process func(context.Context, C
 		return fmt.Errorf("configuration: %w", err)
 	}
 	err := process(ctx, config, buffered, output)
-	// What a client has left would outlive this process, and no mark tells of one that
-	// has thrown its environment away.
+	// Whatever a client has left behind would outlive this process. A descendant that has cleared its
+	// environment carries no mark by which it could be found later.
 	return errors.Join(err, processes.EndDescendants())
 }

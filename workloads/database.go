@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// databasePause is how long the resource waits before it asks a database again.
+	// databasePause is how long the resource waits before it retries a request to a database.
 	databasePause = 100 * time.Millisecond
-	// databaseLimit is how long the database may take at the end to say what was
-	// committed: longer than its server waits for a client that is not heard of, and
-	// shorter than the harness waits for the resource.
+	// databaseLimit is how long the database may take, at the end, to return what was committed. It is longer
+	// than the server waits for a silent client, and shorter than the harness waits for the resource.
 	databaseLimit = 2 * clients.SQLServerSilence
 )
 
-// database is the lock's own one, where it keeps the data in place of the resource.
+// database is the lock's own database when it stores the data instead of the resource.
 type database struct {
 	store clients.DataStore
 	close io.Closer
 }
 
-// openDatabase returns nil where the resource keeps the data.
+// openDatabase returns nil if the resource stores the data.
 func openDatabase(c ResourceConfig, stop <-chan struct{}) (*database, error) {
 	if c.Guard != Database {
 		return nil, nil
@@ -47,12 +46,12 @@ func (d *database) Close() error {
 	return d.close.Close()
 }
 
-// prepare makes the places for the data. The servers may be about to come up.
+// prepare creates the tables for the data. It retries, because the servers may still be starting.
 func (d *database) prepare(ctx context.Context) error {
 	return insist(ctx, d.store.PrepareData)
 }
 
-// insist does something again until it is done or ctx ends.
+// insist repeats do until it succeeds or ctx ends.
 func insist(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
@@ -67,10 +66,11 @@ func insist(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// report records what was committed to the keys that workers were told, and their final state,
-// those included of which the database has nothing: what it lost is missed there. It may have kept
-// the keys of other runs.
-// The times of accesses are those of inOneOrder: when they took effect nobody has seen.
+// report records the committed accesses to the keys that workers were given, and the final state of each key. A
+// key that the database does not have is included, because its absence shows what the database lost. Keys of
+// other runs, which the database may still have, are left out.
+//
+// The times of accesses come from inOneOrder, because it was not observed when an access took effect.
 func (d *database) report(ctx context.Context, record *Emitter, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseLimit)
 	defer cancel()
@@ -102,9 +102,9 @@ func (d *database) report(ctx context.Context, record *Emitter, keys []string) e
 	return record.Err()
 }
 
-// inOneOrder puts accesses in the order of the times at which they were asked for, those
-// of one key in the order in which they took effect: one that was asked for before another
-// that took effect first gets the time of that one.
+// inOneOrder sorts accesses by the times at which they were requested, but keeps the accesses of each key in
+// the order in which they took effect. If an access was requested before another one that took effect earlier,
+// it gets the time of that one.
 func inOneOrder(accesses []clients.DataAccess) []clients.DataAccess {
 	latest := make(map[string]int64)
 	for i := range accesses {

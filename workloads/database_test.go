@@ -13,10 +13,10 @@ import (
 	"lockcheck/history"
 )
 
-// fakeStore has what it is told to have.
+// fakeStore returns the results that the test sets.
 type fakeStore struct {
 	err      error // of each access
-	failures int   // of Committed, before it answers
+	failures int   // number of failures of Committed before it answers
 	accesses []clients.DataAccess
 	final    map[string]clients.Data
 }
@@ -36,7 +36,7 @@ func (f *fakeStore) Committed(context.Context) ([]clients.DataAccess, map[string
 	return f.accesses, f.final, nil
 }
 
-// TestInOneOrder: by time, but never against the order in which accesses of one key took
+// TestInOneOrder: accesses are sorted by time, but those of one key stay in the order in which they took
 // effect.
 func TestInOneOrder(t *testing.T) {
 	a := func(key string, version, at int64) clients.DataAccess {
@@ -65,7 +65,7 @@ func TestInOneOrder(t *testing.T) {
 	}
 }
 
-// TestDatabaseReport: the record of the database becomes that of the resource.
+// TestDatabaseReport: the database's record of accesses becomes that of the resource.
 func TestDatabaseReport(t *testing.T) {
 	var out lockedBuffer
 	store := &fakeStore{
@@ -74,7 +74,7 @@ func TestDatabaseReport(t *testing.T) {
 			{Key: "k0", Client: "w1", Op: 2, Grant: "w1-1", At: 10},
 			{Key: "k0", Client: "w1", Op: 3, Grant: "w1-1", At: 20, Write: true, Element: 7, Version: 1},
 			{Key: "k1", Client: "w2", Op: 2, Grant: "w2-1", At: 15},
-			{Key: "r1k0", Client: "w1", Op: 2, Grant: "w1-1", At: 5}, // of a run before
+			{Key: "r1k0", Client: "w1", Op: 2, Grant: "w1-1", At: 5}, // of an earlier run
 		},
 		final: map[string]clients.Data{"k0": {Version: 1, Value: "[7]"}},
 	}
@@ -97,7 +97,7 @@ func TestDatabaseReport(t *testing.T) {
 		"3 20 write ok k0 w1-1 v1 e7 ",
 		"0 3 final ok k0  v1 e0 [7]",
 		"0 4 final ok k1  v0 e0 ",
-		"0 5 final ok k2  v0 e0 ", // all that was there of it is lost, or there was nothing
+		"0 5 final ok k2  v0 e0 ", // either all its data were lost, or there were none
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
@@ -109,8 +109,8 @@ func TestDatabaseReport(t *testing.T) {
 	}
 }
 
-// TestDatabaseAccess: an access that fails ends the section, not the worker, and is
-// recorded as what is known of it.
+// TestDatabaseAccess: an access that fails ends the section but not the worker. Its event has the known
+// outcome.
 func TestDatabaseAccess(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -138,8 +138,8 @@ func TestDatabaseAccess(t *testing.T) {
 	}
 }
 
-// TestDatabaseRotation: a resource that does not see the accesses counts attempts, and
-// knows the keys that it named.
+// TestDatabaseRotation: a resource that does not see the accesses counts attempts, and knows the keys that it
+// has given out.
 func TestDatabaseRotation(t *testing.T) {
 	for name, c := range map[string]struct {
 		database    *database
@@ -149,7 +149,7 @@ func TestDatabaseRotation(t *testing.T) {
 		"resource": {nil, []string{"k0", "k0", "k0", "k0", "k0"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &resource{config: ResourceConfig{Rotate: 2}, database: c.database, keys: make(map[string]*keyState), working: make(map[string]bool)}
+			r := &resource{config: ResourceConfig{Rotate: 2}, database: c.database, keys: make(map[string]*keyState), unfinished: make(map[string]bool)}
 			var got []string
 			for range c.want {
 				got = append(got, r.currentKey(KeyRequest{}).Key)
@@ -164,7 +164,7 @@ func TestDatabaseRotation(t *testing.T) {
 	}
 }
 
-// TestDatabaseWhich: a resource cannot keep the data where there is no place for them.
+// TestDatabaseWhich: the guard Database needs a lock whose database can store the data.
 func TestDatabaseWhich(t *testing.T) {
 	clustertest.ClientLibraries(t)
 	for lock, fine := range map[string]bool{"memory": false, "postgres-lease": false, "postgres-xact": true} {

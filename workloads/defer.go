@@ -10,22 +10,21 @@ import (
 	"lockcheck/history"
 )
 
-// Commands to the resource, a line each: to hold back the next write of a worker,
-// for a fault with an id, and to let it in.
+// Commands to the resource, one per line: to hold back the next write of a worker, for a fault with an ID, and
+// to deliver it.
 const (
 	commandDefer   = "defer"   // ID WORKER
 	commandDeliver = "deliver" // ID
 )
 
-// WriteDelayer holds back writes on their way to a running resource, as a network does
-// that delivers late: the worker has sent its write, and waits for the answer.
+// WriteDelayer holds back writes on their way to a running resource, like a network that delivers late. The
+// worker has sent its write and waits for the answer.
 type WriteDelayer struct{ Resource io.Writer }
 
-// Defer holds back the next write of a worker until Deliver. The id is that of the
-// fault, one word.
+// Defer holds back the next write of a worker until Deliver. The ID is that of the fault, a single word.
 func (d WriteDelayer) Defer(id, worker string) error { return d.send(commandDefer, id, worker) }
 
-// Deliver lets in what is held back under the id, and holds back nothing more.
+// Deliver delivers the write that is held back under the ID, and cancels the order.
 func (d WriteDelayer) Deliver(id string) error { return d.send(commandDeliver, id) }
 
 func (d WriteDelayer) send(words ...string) error {
@@ -33,7 +32,7 @@ func (d WriteDelayer) send(words ...string) error {
 	return err
 }
 
-// deferrals are the orders to hold back writes that are in force.
+// deferrals has the orders to hold back writes that are in force.
 type deferrals struct {
 	mu     sync.Mutex
 	orders []*deferral
@@ -42,14 +41,13 @@ type deferrals struct {
 type deferral struct {
 	id        string
 	worker    string
-	met       bool // by a write
+	used      bool // a write is held back by this order
 	delivered chan struct{}
 }
 
 func newDeferrals() *deferrals { return new(deferrals) }
 
-// obey carries out commands until the input ends, then lets in all that is held
-// back.
+// obey executes commands until the input ends, and then delivers all writes that are held back.
 func (d *deferrals) obey(input io.Reader) error {
 	lines := bufio.NewScanner(input)
 	for lines.Scan() {
@@ -88,25 +86,25 @@ func (d *deferrals) deliverThose(which func(*deferral) bool) {
 	})
 }
 
-// meet returns the order that a write of a worker meets; nil if there is none.
-func (d *deferrals) meet(worker string) *deferral {
+// match returns the order that applies to a write of the worker, and uses it up; nil if there is none.
+func (d *deferrals) match(worker string) *deferral {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, order := range d.orders {
-		if order.worker == worker && !order.met {
-			order.met = true
+		if order.worker == worker && !order.used {
+			order.used = true
 			return order
 		}
 	}
 	return nil
 }
 
-// arrive holds a write back if it is to be.
-func (r *resource) arrive(a Access) {
+// holdBackIfOrdered holds a write back if an order applies to it.
+func (r *resource) holdBackIfOrdered(a Access) {
 	if !a.Write {
 		return
 	}
-	order := r.deferrals.meet(a.Client)
+	order := r.deferrals.match(a.Client)
 	if order == nil {
 		return
 	}
@@ -116,7 +114,7 @@ func (r *resource) arrive(a Access) {
 	<-order.delivered
 }
 
-// emit records what is no access.
+// emit records an event that is not an access.
 func (r *resource) emit(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestDefer: the write that an order names arrives, waits, and takes effect when it
-// is let in; another worker's, a read, and the next write of the same worker do not
-// wait.
+// TestDefer: an ordered write arrives, waits, and takes effect when it is delivered. A write of another worker,
+// a read, and the worker's next write do not wait.
 func TestDefer(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: "none"})
 	delayer := WriteDelayer{Resource: r.input}
@@ -29,7 +28,7 @@ func TestDefer(t *testing.T) {
 		}()
 		return done
 	}
-	// The order arrives on a way of its own: writes that are sooner do not meet it.
+	// The order travels separately, so writes that arrive before it are not held back.
 	op, first := int64(1), write("w1", 1)
 	clustertest.Eventually(t, patience, func() error {
 		if strings.Contains(r.out.String(), string(history.Deferred)) {
@@ -76,19 +75,19 @@ func TestDefer(t *testing.T) {
 	}
 }
 
-// TestDeferNobody is the control: without an order nothing waits, and the end of
-// the input lets in what an order holds back.
+// TestDeferNobody: as a control, no write waits without an order. The end of the input delivers writes that are
+// held back.
 func TestDeferNobody(t *testing.T) {
 	d := newDeferrals()
-	if order := d.meet("w1"); order != nil {
+	if order := d.match("w1"); order != nil {
 		t.Errorf("a write meets %q without an order", order.id)
 	}
 	d.order("late", "w1")
-	order := d.meet("w1")
+	order := d.match("w1")
 	if order == nil {
 		t.Fatal("a write does not meet its order")
 	}
-	if d.meet("w1") != nil {
+	if d.match("w1") != nil {
 		t.Error("two writes meet one order")
 	}
 	d.deliverAll()

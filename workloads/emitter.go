@@ -10,9 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// Emitter writes the events of one process, one line each and at once. It
-// stamps them while it holds its lock, so that the times of a process never go
-// back in its record.
+// Emitter writes the events of one process immediately, one line each. It stamps an event while it holds its
+// mutex, so the times in a process's record never decrease.
 type Emitter struct {
 	process string
 
@@ -27,23 +26,23 @@ func NewEmitter(process string, out io.Writer) *Emitter {
 	return &Emitter{process: process, out: out, open: make(map[int64]history.Event)}
 }
 
-// Emit stamps and writes the event and returns its time.
+// Emit stamps and writes the event, and returns its time.
 func (e *Emitter) Emit(event history.Event) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.write(history.Now(), event)
 }
 
-// EmitAt writes an event that happened at a time, ns, before. Times must not go back.
+// EmitAt writes an event that happened earlier, at a time in ns. The times of successive calls must not
+// decrease.
 func (e *Emitter) EmitAt(at int64, event history.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.write(at, event)
 }
 
-// End writes some last events, and that the outcomes of all calls in progress are unknown, for
-// such a reason. Whoever emits anything later waits for good: what is not on record must not be
-// done either.
+// End writes the last events: for every call in progress an unknown outcome with the reason, and the given
+// ones. Any later Emit blocks for ever, because a process must not do what is not on record.
 func (e *Emitter) End(reason string, last ...history.Event) {
 	e.mu.Lock()
 	for _, op := range slices.Sorted(maps.Keys(e.open)) {
@@ -73,8 +72,8 @@ func (e *Emitter) write(at int64, event history.Event) int64 {
 	return event.Time
 }
 
-// Err returns the first error of Emit. A process whose events nobody receives
-// must stop: what it did would be missing from the history.
+// Err returns the first error of Emit. A process whose events are not received must stop, because its actions
+// would be missing from the history.
 func (e *Emitter) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,11 +11,10 @@ import (
 	"lockcheck/history"
 )
 
-// progressVariable carries the progress of a worker into the program that takes its place.
+// progressVariable is the environment variable that passes a worker's progress to the program that replaces it.
 const progressVariable = "LOCKCHECK_PROGRESS"
 
-// progress is what a worker that starts again goes on from, so that no number of its record
-// comes twice.
+// progress is where a worker continues after a restart, so that no number occurs twice in its record.
 type progress struct {
 	Ops      int64 `json:"ops"`
 	Attempts int   `json:"attempts"`
@@ -23,7 +22,7 @@ type progress struct {
 	Updates  int64 `json:"updates"`
 }
 
-// startedAgain returns the progress that this program was left, and whether it was.
+// startedAgain returns the progress that the previous program has left, and whether there is any.
 func startedAgain() (p progress, again bool, err error) {
 	text, again := os.LookupEnv(progressVariable)
 	if again {
@@ -32,8 +31,8 @@ func startedAgain() (p progress, again bool, err error) {
 	return p, again, err
 }
 
-// reopen opens a client again and again until it opens: the fault that cost a worker its lock may
-// still be in force. Its error is that of the last time before the end of the run.
+// reopen retries to open a client, because the fault that cost the worker its lock may still be in force. The
+// error is that of the last try before the end of the run.
 func reopen(info clients.Info, c clients.Config) (clients.Lock, error) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -50,9 +49,8 @@ func reopen(info clients.Info, c clients.Config) (clients.Lock, error) {
 	}
 }
 
-// startAgain puts a new program into this process, which keeps its number, its input and its
-// output, so that faults still meet it; connections end, and all that was in progress with them.
-// It returns only if it could not.
+// startAgain replaces the program of this process. The process keeps its number, its input and its output, so
+// faults still hit it. All connections and everything in progress end. It returns only if it fails.
 func startAgain(c WorkerConfig, p progress) error {
 	for variable, value := range map[string]any{configVariable: c, progressVariable: p} {
 		text, err := json.Marshal(value)
@@ -64,13 +62,13 @@ func startAgain(c WorkerConfig, p progress) error {
 		}
 	}
 	if path, err := os.Executable(); err == nil {
-		_ = syscall.Exec(path, os.Args, os.Environ()) // by its name, unless that is gone
+		_ = syscall.Exec(path, os.Args, os.Environ()) // by its path, unless the file is gone
 	}
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// exit ends a process whose lock is lost, at once, and starts it again. Whoever calls it has locked
-// exiting, for good: it does not return.
+// exit ends a process that has lost its lock, at once, and starts it again. The caller has locked exiting,
+// which is never unlocked. It does not return.
 func (w *worker) exit(grant clients.Grant, cause string) {
 	w.record.End("its process ended", lostEvent(grant, cause))
 	err := w.restart(w.config, progress{w.ops.last.Load(), w.attempts, w.held, w.updates.Load()})
@@ -78,8 +76,8 @@ func (w *worker) exit(grant clients.Grant, cause string) {
 	os.Exit(1)
 }
 
-// exitOnLoss ends the process as soon as the holder is notified, whatever it does, until the hold
-// is over.
+// exitOnLoss ends the process as soon as the holder is notified of a loss, whatever it is doing. The caller
+// calls over at the end of the hold.
 func (w *worker) exitOnLoss(grant clients.Grant, l *lease) (over func()) {
 	done := make(chan struct{})
 	go func() {

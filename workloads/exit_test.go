@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// noticed is a lock that is granted to everybody, and lost when the holder has read.
+// noticed is a lock that grants every attempt, and that is lost when the holder has read.
 type noticed struct {
 	refusing
 	io.Writer
@@ -25,7 +25,7 @@ func newNoticed(out io.Writer) *noticed {
 	return &noticed{Writer: out, gone: gone, lost: sync.OnceFunc(func() { close(gone) })}
 }
 
-// Write sees the record of the worker.
+// Write receives the worker's record.
 func (n *noticed) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte(`"type":"ok","f":"read"`)) {
 		defer n.lost()
@@ -37,8 +37,9 @@ func (n *noticed) Acquire(_ context.Context, a clients.Attempt) (clients.Grant, 
 	return clients.Grant{Key: a.Key, ID: a.ID, Lost: n.gone}, nil
 }
 
-// TestExitOnLoss: who loses its lock ends with what it does, tells of it, and goes on from there;
-// it gives nothing back. Who does not exit ends its section, and releases.
+// TestExitOnLoss: a worker that loses its lock ends with everything in progress, records the loss, and
+// continues from there after its restart. It does not release the lock. Without the option it ends its section
+// and releases the lock.
 func TestExitOnLoss(t *testing.T) {
 	const lost = "acquire invoke, acquire ok, read invoke, read ok, lost info"
 	for _, c := range []struct {
@@ -58,7 +59,7 @@ func TestExitOnLoss(t *testing.T) {
 			ended := make(chan progress, 2)
 			w.restart = func(_ WorkerConfig, p progress) error {
 				ended <- p
-				select {} // as a process that is replaced
+				select {} // like a process that is replaced
 			}
 			go func() {
 				_, _ = w.attempt(t.Context(), t.Context())
@@ -77,8 +78,8 @@ func TestExitOnLoss(t *testing.T) {
 	}
 }
 
-// TestStartedAgain: what a program was left is what it goes on from, and one that was left nothing
-// begins.
+// TestStartedAgain: a program continues from the progress that was left to it, and begins from nothing
+// otherwise.
 func TestStartedAgain(t *testing.T) {
 	if _, again, err := startedAgain(); again || err != nil {
 		t.Errorf("started again: %t, %v", again, err)
@@ -93,8 +94,7 @@ func TestStartedAgain(t *testing.T) {
 	}
 }
 
-// TestEnd: calls in progress have an unknown outcome, those that are over keep theirs, and who
-// begins another one waits.
+// TestEnd: calls in progress get an unknown outcome, completed calls keep theirs, and a later Emit blocks.
 func TestEnd(t *testing.T) {
 	var out lockedBuffer
 	e := NewEmitter("w1", &out)

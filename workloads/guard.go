@@ -10,39 +10,37 @@ type Guard string
 
 const (
 	NoGuard Guard = history.GuardNone
-	// Fence refuses an access whose token is lower than the highest it has
-	// seen. It advances on reads too: checked on writes only, a new owner could
-	// read, the old owner's stale write be accepted, and the new owner's write
-	// overwrite it.
+	// Fence refuses an access whose token is lower than the highest token seen so far. Reads advance the
+	// highest token, too. If only writes were checked, a new owner could read, the old owner's stale write
+	// could be accepted, and the new owner's write would overwrite it.
 	Fence Guard = history.GuardFence
-	// FenceWrites is that mistake: a fence on writes only, past which reads go
-	// without being seen. It is here to show what it lets through.
+	// FenceWrites is that mistake, a fence that ignores reads. It is here to demonstrate what it misses.
 	FenceWrites Guard = history.GuardFenceWrites
 	// CompareAndSet refuses a write that was computed from a stale version.
 	CompareAndSet Guard = history.GuardVersions
-	// Match refuses a write unless the attempt of its writer was the last to read: a read
-	// leaves its unique value at the resource, and a write is accepted while it is there
-	// ("Is Redlock safe?", Sanfilippo 2016: check-and-set with the random value). That value has no order:
-	// a late read of a former holder takes the place of the rightful one's.
+	// Match refuses a write unless its attempt was the last one to read. A read leaves the attempt's unique
+	// value at the resource, and a write is accepted while the value is there ("Is Redlock safe?", Sanfilippo
+	// 2016: check-and-set with the random value). The values have no order, so a late read of a former holder
+	// replaces the value of the rightful holder.
 	Match Guard = history.GuardMatch
-	// IdempotencyKey refuses a write of an element that was written before, as a service
-	// does that is given a key with each request.
+	// IdempotencyKey refuses a write of an element that was already written, like a service that requires an
+	// idempotency key with each request.
 	IdempotencyKey Guard = history.GuardIdempotency
-	// Ask refuses an access unless the lock service, asked at that moment, has its grant
-	// on record as the holder.
+	// Ask refuses an access unless the lock service, asked at that moment, has the access's grant on record as
+	// the holder.
 	Ask Guard = history.GuardAsk
-	// Database keeps the data in the lock's own database, where the holder reaches them
-	// only by the connection that holds the lock. The resource itself checks nothing.
+	// Database stores the data in the lock's own database. The holder accesses them only over the connection
+	// that holds the lock. The resource itself checks nothing.
 	Database Guard = history.GuardDatabase
 )
 
-// Guards lists the guards by name.
+// Guards lists the names of the guards.
 func Guards() []string {
 	return []string{string(NoGuard), string(Fence), string(FenceWrites), string(Ask), string(Database), string(CompareAndSet), string(Match), string(IdempotencyKey)}
 }
 
-// Lacks says, in words that go on after its name, what a lock lacks that the guard
-// needs; "" for nothing.
+// Lacks returns what the guard needs and a lock lacks, as a phrase that follows the lock's name; "" if it lacks
+// nothing.
 func (g Guard) Lacks(lock clients.Info) string {
 	switch {
 	case (g == Fence || g == FenceWrites) && lock.Token == "":
@@ -55,8 +53,8 @@ func (g Guard) Lacks(lock clients.Info) string {
 	return ""
 }
 
-// admit says whether the guard lets the access at this state of its key pass, as far as
-// the resource can tell by itself.
+// admit reports whether the guard admits the access in this state of its key, as far as the resource itself can
+// tell.
 func (g Guard) admit(state *keyState, a Access) bool {
 	switch g {
 	case Fence, FenceWrites:

@@ -10,24 +10,24 @@ import (
 	"lockcheck/history"
 )
 
-// opCounter numbers the operations of a worker. A renewal runs at the same time as the
-// section, so two goroutines draw from it.
+// opCounter numbers the operations of a worker. Renewals run concurrently with the section, so two goroutines
+// use the counter.
 type opCounter struct{ last atomic.Int64 }
 
 func (c *opCounter) next() int64 { return c.last.Add(1) }
 
-// lease watches over one hold: it renews it and knows when it is gone.
+// lease watches one hold: it renews its lease and detects its loss.
 type lease struct {
-	check    bool         // look at the deadline before the section goes on
-	deadline atomic.Int64 // 0 for a lock without any
+	check    bool         // compare the deadline with the clock before the section continues
+	deadline atomic.Int64 // 0 if the lock states no validity
 	notified <-chan struct{}
-	refused  chan struct{} // closed when a renewal found the lock gone
+	refused  chan struct{} // closed when a renewal was refused because the lock was no longer held
 	cancel   context.CancelFunc
 	renewing sync.WaitGroup
 	ending   sync.Mutex // held while a renewal is recorded, and while the hold ends
 }
 
-// keep begins to watch over a hold. The caller stops it.
+// keep starts to watch a hold, and to renew it if the worker should. The caller calls end.
 func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lease{
@@ -44,27 +44,27 @@ func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
 	return l
 }
 
-// end lets no more renewals begin. Without the lock, a tick that came together with the end of
-// the section began a renewal after the release: where a renewal is an upsert, it would take a lock
-// back that its holder had given away.
+// end makes sure that no further renewal begins. Without the mutex, a tick that coincided with the end of the
+// section started a renewal after the release. If a renewal is an upsert, it would take back a lock that its
+// holder had released.
 func (l *lease) end() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	l.cancel()
 }
 
-// waitForRenewal waits for the renewal that is in flight, if there is one.
+// waitForRenewal waits for a renewal in progress.
 func (l *lease) waitForRenewal() { l.renewing.Wait() }
 
-// wait waits until the time of the section has passed and says whether the worker must
-// regard its lock as lost, and how it learned of it. The error is that of what passed.
+// wait waits until the time of the section has passed. It reports whether the worker must regard its lock as
+// lost, and how it learned of the loss. The error is the one that arrived from passed.
 func (l *lease) wait(passed <-chan error) (cause string, over bool, err error) {
 	select {
 	case <-l.notified:
 	case <-l.refused:
 	case err = <-passed:
 	}
-	if l.told() {
+	if l.lossKnown() {
 		return history.ByService, true, err
 	}
 	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
@@ -73,8 +73,8 @@ func (l *lease) wait(passed <-chan error) (cause string, over bool, err error) {
 	return "", false, err
 }
 
-// told says whether the worker knows by now that its lock is gone.
-func (l *lease) told() bool {
+// lossKnown reports whether the worker knows by now that it has lost its lock.
+func (l *lease) lossKnown() bool {
 	select {
 	case <-l.notified:
 	case <-l.refused:
@@ -84,7 +84,7 @@ func (l *lease) told() bool {
 	return true
 }
 
-// renew extends the lease each third of it until ctx is done or it is refused.
+// renew extends the lease every third of its length, until ctx ends or a renewal is refused.
 func (w *worker) renew(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease) {
 	ticker := time.NewTicker(w.config.TTL / 3)
 	defer ticker.Stop()
@@ -105,7 +105,7 @@ func (w *worker) renew(ctx context.Context, lock clients.Renewer, grant clients.
 	}
 }
 
-// beginRenewal records a renewal, unless the hold has ended.
+// beginRenewal records the invocation of a renewal, unless the hold has ended.
 func (w *worker) beginRenewal(ctx context.Context, grant clients.Grant, l *lease) (op history.Event, begun bool) {
 	l.ending.Lock()
 	defer l.ending.Unlock()
@@ -116,7 +116,7 @@ func (w *worker) beginRenewal(ctx context.Context, grant clients.Grant, l *lease
 }
 
 func (w *worker) completeRenewal(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease, op history.Event) clients.Outcome {
-	// A renewal that is cut short would be one more unknown outcome.
+	// Cancelling a renewal would only add an unknown outcome.
 	ctx = context.WithoutCancel(ctx)
 	until, err := atMoments(w, op, func() (int64, error) {
 		return bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (int64, error) {

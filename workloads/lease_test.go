@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// renewed is a lock whose renewals take their time. It counts the renewals that are open, and the
-// calls that came while one was.
+// renewed is a lock with slow renewals. It counts the renewals in progress, and the calls that overlapped with
+// one.
 type renewed struct {
 	refusing
 	takes          time.Duration
@@ -31,16 +31,16 @@ func (r *renewed) Release(context.Context, clients.Grant) error {
 	return nil
 }
 
-// TestRenewalBeforeRelease: no renewal of a grant begins after its release, and the release is sent
-// when the last renewal is answered. A renewal each TTL/3, here 100 ms, comes due with the end of
-// the section, or during a slow renewal that outlasts the section. Which of two timers of one
-// moment comes first is left to chance, so each case has many holds.
+// TestRenewalBeforeRelease: no renewal of a grant begins after its release, and the release is sent only when
+// the last renewal was answered. A renewal is due every TTL/3, here 100 ms. It coincides with the end of the
+// section, or is due during a slow renewal that outlasts the section. If two timers fire at the same moment
+// their order is random, so each case has many holds.
 func TestRenewalBeforeRelease(t *testing.T) {
 	const ms, holds = time.Millisecond, 64
 	for _, c := range []struct {
 		name           string
 		takes, section time.Duration
-		renewals       int // at least, of each hold
+		renewals       int // at least, in each hold
 	}{
 		{"comes due as the section ends", 0, 200 * ms, 1},
 		{"comes due behind a slow one", 250 * ms, 150 * ms, 1},

@@ -16,8 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-// Commands to a worker, a line each: to stop at its next call of a kind, for a fault with an
-// id, and to go on, or to stop no more.
+// Commands to a worker, one per line: to stop at its next call of a kind, for a fault with an ID, and to
+// continue, or to cancel the order.
 const (
 	commandCatch = "catch"  // ID FUNCTION PLACE
 	commandLetGo = "let-go" // ID
@@ -25,18 +25,18 @@ const (
 
 // Places at which a call is caught.
 const (
-	placeUnsent   = "unsent"    // nothing was sent yet: what is done now meets the request, or its answer
-	placeInFlight = "in-flight" // it was sent, and its answer was not read
+	placeUnsent   = "unsent"    // before it is sent: the fault then hits the request or its answer
+	placeInFlight = "in-flight" // after it was sent, before its answer is read
 )
 
 // Catcher makes workers stop at their calls to the lock service.
 type Catcher struct{ Workers map[string]io.Writer }
 
-// Catch lets a worker stop at its next call, for the fault with the id, one word. In flight,
-// it stops its process and that of its client, after a random share of the time that such a
-// call usually takes, unless the call is over by then: the next one is then tried. Who has
-// seen the event Caught must continue it. Otherwise its call waits, before anything is sent,
-// until LetGo.
+// Catch makes a worker stop at its next call, for the fault with the ID, a single word.
+//
+// In flight, the worker stops its process and that of its client, after a random fraction of the usual duration
+// of such calls. If the call is over by then, the worker tries the next one. Whoever receives the event Caught
+// must continue the worker. If inFlight is false, the call waits, before anything is sent, until LetGo.
 func (c Catcher) Catch(worker, id string, call history.Function, inFlight bool) error {
 	place := placeUnsent
 	if inFlight {
@@ -45,7 +45,7 @@ func (c Catcher) Catch(worker, id string, call history.Function, inFlight bool) 
 	return c.send(worker, commandCatch, id, string(call), place)
 }
 
-// LetGo ends what Catch began.
+// LetGo ends the order of Catch and lets a waiting call continue.
 func (c Catcher) LetGo(worker, id string) error { return c.send(worker, commandLetGo, id) }
 
 func (c Catcher) send(worker string, words ...string) error {
@@ -57,11 +57,11 @@ func (c Catcher) send(worker string, words ...string) error {
 	return err
 }
 
-// catches are the orders to stop at calls, and how long calls take.
+// catches has the orders to stop at calls, and the durations of recent calls.
 type catches struct {
 	mu     sync.Mutex
 	orders []*catch
-	took   map[history.Function][]time.Duration // by the last calls
+	took   map[history.Function][]time.Duration // durations of the last calls
 	rng    *rand.Rand
 }
 
@@ -77,7 +77,7 @@ func newCatches(seed uint64) *catches {
 	return &catches{took: make(map[history.Function][]time.Duration), rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// obey carries out a command, and says whether it is one for it.
+// obey executes a command, and reports whether it was a command to catch calls.
 func (c *catches) obey(command string) bool {
 	switch words := strings.Fields(command); {
 	case len(words) == 4 && words[0] == commandCatch:
@@ -105,19 +105,19 @@ func (c *catches) letGo(id string) {
 	})
 }
 
-// meet returns the order for a call, nil if there is none, and after what time to stop in
-// flight.
-func (c *catches) meet(call history.Function) (order *catch, after time.Duration) {
+// match returns the order for a call, nil if there is none, and the time after which to stop in flight.
+func (c *catches) match(call history.Function) (order *catch, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.orders, func(order *catch) bool { return order.call == call })
 	if i < 0 {
 		return nil, 0
 	}
-	return c.orders[i], time.Duration(c.rng.Float64() * float64(usual(c.took[call])))
+	return c.orders[i], time.Duration(c.rng.Float64() * float64(median(c.took[call])))
 }
 
-// take takes an order off the list. It is false if it was withdrawn, or another call took it.
+// take reports whether the order is still in force. It returns false if the order was withdrawn or used up by
+// another call. An order in flight is used up.
 func (c *catches) take(order *catch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,9 +129,9 @@ func (c *catches) take(order *catch) bool {
 }
 
 const (
-	// lastCalls is by how many calls it is known how long one takes.
+	// lastCalls is how many calls determine the usual duration.
 	lastCalls = 15
-	// firstCall is how long one is taken to last before any was made.
+	// firstCall is the assumed duration before the first call.
 	firstCall = 500 * time.Microsecond
 )
 
@@ -142,21 +142,21 @@ func (c *catches) note(call history.Function, took time.Duration) {
 	c.took[call] = last[max(0, len(last)-lastCalls):]
 }
 
-// usual is the median.
-func usual(took []time.Duration) time.Duration {
+// median returns the median of the durations, or firstCall if there are none.
+func median(took []time.Duration) time.Duration {
 	if len(took) == 0 {
 		return firstCall
 	}
 	return slices.Sorted(slices.Values(took))[len(took)/2]
 }
 
-// caughtLimit is how long a call waits to be let go: a nemesis that says nothing is gone.
+// caughtLimit is how long a call waits for LetGo. After that it assumes that the nemesis is gone.
 const caughtLimit = 5 * time.Second
 
-// atMoments makes a call to the lock service that was invoked as op, and stops at it where a
-// fault waits for that.
+// atMoments makes a call to the lock service that was invoked as op. It stops at the call if there is an order
+// for it.
 func atMoments[T any](w *worker, op history.Event, call func() (T, error)) (T, error) {
-	order, after := w.catches.meet(op.F)
+	order, after := w.catches.match(op.F)
 	if order != nil && !order.inFlight {
 		w.waitUnsent(op, order)
 	}
@@ -173,14 +173,14 @@ func atMoments[T any](w *worker, op history.Event, call func() (T, error)) (T, e
 	return value, err
 }
 
-// caught records that a call has met an order.
+// caught records that an order has caught a call.
 func (w *worker) caught(op history.Event, order *catch) {
 	w.record.Emit(history.Event{
 		Type: history.Info, F: history.Caught, Op: op.Op, Key: op.Key, Grant: op.Grant, Token: op.Token, Note: order.id,
 	})
 }
 
-// waitUnsent keeps a call back until it is let go.
+// waitUnsent holds a call back until LetGo.
 func (w *worker) waitUnsent(op history.Event, order *catch) {
 	if !w.catches.take(order) {
 		return
@@ -196,8 +196,8 @@ func (w *worker) waitUnsent(op history.Event, order *catch) {
 	}
 }
 
-// stopInFlight stops the worker after some time, unless landed is called before. After it was
-// continued, landed returns.
+// stopInFlight stops the worker after some time, unless landed is called before. If the worker was stopped,
+// landed returns only after it was continued.
 func (w *worker) stopInFlight(op history.Event, order *catch, after time.Duration) (landed func()) {
 	var flight sync.Mutex
 	over := false
@@ -218,19 +218,20 @@ func (w *worker) stopInFlight(op history.Event, order *catch, after time.Duratio
 	}
 }
 
-// stopFamily stops the client, if that is a process of its own, and then this process.
+// stopFamily stops the client, if it is a process of its own, and then this process.
 func (w *worker) stopFamily() {
 	if client, is := w.lock.(clients.Outside); is {
-		_ = client.Stop() // one that has ended does nothing either
+		_ = client.Stop() // fails only if the client has ended
 	}
-	// To this thread: a signal to the process may be taken by another one, a little later.
+	// The signal goes to this thread. A signal to the process may be delivered to another thread, a little
+	// later.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP) // to itself: it is allowed
+	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP) // a process may always signal itself
 }
 
-// sleepExactly sleeps, and for short times stays awake: a timer may be a millisecond late, which
-// is longer than a call to some services takes.
+// sleepExactly sleeps for d. It spends the last part in a busy loop, because a timer may be a millisecond late,
+// which is longer than a call to some services.
 func sleepExactly(d time.Duration) {
 	const awake = 2 * time.Millisecond
 	begun := time.Now()

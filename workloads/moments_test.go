@@ -8,19 +8,19 @@ import (
 	"lockcheck/history"
 )
 
-// TestCaughtUnsent: a call waits before it is sent, after its invocation, until it is let go;
-// the service sees it only then.
+// TestCaughtUnsent: a caught call waits, after its invocation and before it is sent, until LetGo. The service
+// sees it only then.
 func TestCaughtUnsent(t *testing.T) {
 	r := runResource(t, ResourceConfig{})
 	for _, c := range []struct {
 		call history.Function
-		want string // what has happened when it waits
+		want string // the events up to the wait
 	}{
 		{history.Acquire, "acquire invoke, caught info"},
 		{history.Release, "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, caught info"},
 	} {
 		t.Run(string(c.call), func(t *testing.T) {
-			// Its own: a worker that ends within an acquire may leave its lock held.
+			// One service for each case: a worker that ends during an acquire may leave its lock held.
 			socket := memoryService(t)
 			w := runWorker(t, WorkerConfig{Lock: "memory", Nodes: []string{socket}, Socket: r.socket, Use: Use{TTL: time.Minute}})
 			catcher := Catcher{Workers: map[string]io.Writer{"w1": w.input}}
@@ -44,7 +44,7 @@ func TestCaughtUnsent(t *testing.T) {
 	}
 }
 
-// TestCatchWithdrawn: an order that was withdrawn stops nobody, and one for another call neither.
+// TestCatchWithdrawn: an order that was withdrawn, or that is for another kind of call, stops no call.
 func TestCatchWithdrawn(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -66,28 +66,28 @@ func TestCatchWithdrawn(t *testing.T) {
 			for _, command := range c.commands {
 				catches.obey(command)
 			}
-			if order, _ := catches.meet(c.call); (order != nil) != c.met || c.met && !catches.take(order) {
+			if order, _ := catches.match(c.call); (order != nil) != c.met || c.met && !catches.take(order) {
 				t.Errorf("order %+v", order)
 			}
 		})
 	}
 }
 
-// TestUsual: a call in flight is stopped after a share of the median of the last ones.
+// TestUsual: a call in flight is stopped after a fraction of the median of the last durations.
 func TestUsual(t *testing.T) {
 	catches := newCatches(1)
-	if got := usual(catches.took[history.Renew]); got != firstCall {
+	if got := median(catches.took[history.Renew]); got != firstCall {
 		t.Errorf("before the first call: %s", got)
 	}
 	for i := range 2 * lastCalls {
 		catches.note(history.Renew, time.Duration(i))
 	}
-	if got, want := usual(catches.took[history.Renew]), time.Duration(lastCalls+lastCalls/2); got != want {
+	if got, want := median(catches.took[history.Renew]), time.Duration(lastCalls+lastCalls/2); got != want {
 		t.Errorf("usual is %d, want %d", got, want)
 	}
 	catches.obey("catch f1 renew in-flight")
 	for range 100 {
-		if _, after := catches.meet(history.Renew); after < 0 || after >= lastCalls+lastCalls/2 {
+		if _, after := catches.match(history.Renew); after < 0 || after >= lastCalls+lastCalls/2 {
 			t.Fatalf("after %d", after)
 		}
 	}

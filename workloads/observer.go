@@ -10,16 +10,16 @@ import (
 	"lockcheck/history"
 )
 
-// ObserverConfig is what the observer of a lock service is told.
+// ObserverConfig is the configuration of the observer of a lock service.
 type ObserverConfig struct {
 	Lock  string   `json:"lock"`
 	Nodes []string `json:"nodes"` // addresses of the lock's servers
-	// Prefix begins the keys that it is told of: what becomes of others belongs to other runs.
+	// Prefix begins the keys to report. Other keys belong to other runs.
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// RunObserver records what the lock service itself has on record of the keys in its queues, until its
-// input ends. No fault is aimed at it.
+// RunObserver records what the lock service itself has on record about the queues of keys, until its input
+// ends. No fault is aimed at the observer.
 func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, output io.Writer) error {
 	info, known := clients.ByName(config.Lock)
 	if !known || info.Observe == nil {
@@ -42,7 +42,7 @@ func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, ou
 		record.Emit(event)
 	})
 	if err != nil {
-		// Its record ends early, and that of the run does not depend on it.
+		// The observer's record ends early, but the run's does not depend on it.
 		record.Emit(history.Event{F: history.Unobserved, Type: history.Info, Error: err.Error()})
 		<-stop
 	}

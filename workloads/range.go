@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Range is a span of time to draw from uniformly.
+// Range is a range of durations, from which one is drawn uniformly.
 type Range struct {
 	Min time.Duration `json:"min_ns"`
 	Max time.Duration `json:"max_ns"`
@@ -42,16 +42,16 @@ func (r Range) String() string {
 	return r.Min.String() + "-" + r.Max.String()
 }
 
-// Set and Type, with String, make it the value of a flag.
+// Set, Type and String make a Range the value of a flag.
 func (r *Range) Set(text string) (err error) {
 	*r, err = ParseRange(text)
 	return err
 }
 
-// Type names it in the help of a flag.
+// Type is the name of the type in the help of a flag.
 func (r *Range) Type() string { return "range" }
 
-// UnmarshalYAML reads what ParseRange does.
+// UnmarshalYAML accepts what ParseRange accepts.
 func (r *Range) UnmarshalYAML(node *yaml.Node) error {
 	if err := r.Set(node.Value); err != nil {
 		return fmt.Errorf("line %d: %w", node.Line, err)

@@ -16,27 +16,27 @@ import (
 	"lockcheck/history"
 )
 
-// ResourceConfig says how the resource behaves.
+// ResourceConfig is the configuration of the resource.
 type ResourceConfig struct {
 	Socket string `json:"socket"` // Unix socket on which it answers
 	Guard  Guard  `json:"guard"`
-	// Rotate is the number of updates after which it names a new key to the workers:
-	// short histories of many keys are checked faster than a long one of one key.
+	// Rotate is the number of updates after which the resource gives workers a new key. Short histories of many
+	// keys are checked faster than one long history of a single key.
 	Rotate int `json:"rotate"`
-	// Patience is how much longer it names a key at most while somebody is still at work on it who was
-	// named it before that: who was stopped with the lock is to meet others when its lease ends, and
-	// when it wakes up.
+	// Patience is how much longer, at most, the resource keeps a key for the workers that got it before Rotate
+	// was reached and have not finished. A worker that was stopped while it held the lock should find other
+	// workers on the same key when its lease ends and when it continues.
 	Patience time.Duration `json:"patience,omitempty"`
-	// CountReads rotates by reads instead, for a workload that never writes.
+	// CountReads makes Rotate count reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`
-	// Prefix begins the names of its keys, which others have used the servers for before.
+	// Prefix begins the names of its keys. Earlier runs on the same servers used other prefixes.
 	Prefix string `json:"prefix,omitempty"`
-	// Service is whom the guard Ask asks, or who keeps the data for the guard Database;
-	// nil for the other guards.
+	// Service is the lock service that the guard Ask asks, or whose database stores the data for the guard
+	// Database; nil for other guards.
 	Service *ServiceConfig `json:"service,omitempty"`
 }
 
-// Access is a read or write as a worker asks for it.
+// Access is a read or write that a worker requests.
 type Access struct {
 	Write   bool            `json:"write,omitempty"`
 	Key     string          `json:"key"`
@@ -49,72 +49,71 @@ type Access struct {
 	Value   json.RawMessage `json:"value,omitempty"`
 }
 
-// Answer of the resource to an Access.
+// Answer is the resource's answer to an Access.
 type Answer struct {
-	Refused string          `json:"refused,omitempty"` // name of the guard that refused it
+	Refused string          `json:"refused,omitempty"` // name of the guard that refused the access; "" if it was accepted
 	Version int64           `json:"version"`
 	Value   json.RawMessage `json:"value,omitempty"`
 }
 
-// KeyRequest asks for a key to work on, by who is done with the one before.
+// KeyRequest requests a key to work on. The client has finished with its previous key.
 type KeyRequest struct {
 	Client string `json:"client"`
 }
 
-// KeyAnswer names the key to work on.
+// KeyAnswer has the key to work on.
 type KeyAnswer struct {
 	Key string `json:"key"`
 }
 
-// keyState is what the resource knows of one key.
+// keyState is the state of one key at the resource.
 type keyState struct {
 	value   json.RawMessage
 	version int64
-	highest uint64         // token
-	reader  string         // the grant that read it last
+	highest uint64         // highest token so far
+	reader  string         // the grant that read last
 	done    map[int64]bool // the elements that were written
 }
 
-// resource is the store that the lock protects. One mutex makes the order of
-// accesses, their numbers and their record the same thing.
+// resource is the store that the lock protects. One mutex makes the order of accesses, the order of their
+// numbers and the order of their events the same.
 type resource struct {
 	config ResourceConfig
 	record *Emitter
-	// service is nil where the guard asks nobody, and database where the resource itself
-	// keeps the data.
+	// service is nil if the guard asks no service; database is nil if the resource itself stores the data.
 	service  *lockService
 	database *database
 
 	deferrals *deferrals
-	// complained: what the client of the service did wrong is recorded.
+	// complained: the client's mistake is recorded.
 	complained sync.Once
 
-	// turn is held from before the question to the lock service until the access is
-	// done: with another access in between, the answer would be older than that one.
+	// turn is held from before the question to the lock service until the access has been performed. If another
+	// access came in between, the service's answer would be older than that access.
 	turn sync.Mutex
 
-	mu      sync.Mutex
-	keys    map[string]*keyState
-	order   []string // of first use
-	seq     int64
-	current int             // ordinal of the key that workers are told
-	counted int             // accesses that count towards its rotation
-	due     time.Time       // since when another key is to follow; zero if it is not
-	working map[string]bool // the clients that were named the key before that, and not done since
+	mu              sync.Mutex
+	keys            map[string]*keyState
+	order           []string // keys in the order of their first use
+	seq             int64
+	current         int             // number of the key that workers are given
+	countedAccesses int             // accesses to it that count towards Rotate
+	rotationDue     time.Time       // since when rotation is due; zero if it is not
+	unfinished      map[string]bool // clients that got the current key before rotation was due and have not finished
 }
 
-// RunResource serves the resource until the input ends, then reports the final
-// state of every key. A client of the user's own, which it asks, begins when the input says
-// CommandOpen: its servers are ready then.
+// RunResource serves the resource until the input ends, and then reports the final state of every key. If it
+// asks a user's own client, it starts that client when the input says CommandOpen, because the servers are
+// ready then.
 func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
 	r := &resource{
 		config: config, record: NewEmitter(history.Resource, output),
-		deferrals: newDeferrals(), keys: make(map[string]*keyState), working: make(map[string]bool),
+		deferrals: newDeferrals(), keys: make(map[string]*keyState), unfinished: make(map[string]bool),
 	}
 	orders := bufio.NewReader(input)
 	if config.Service.ofUser() {
 		if _, err := orders.ReadString('\n'); err != nil {
-			return nil // the run has ended before
+			return nil // the run has ended already
 		}
 	}
 	obeyed, stop := make(chan error, 1), make(chan struct{})
@@ -133,7 +132,7 @@ func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, ou
 	return r.run(ctx, obeyed)
 }
 
-// connect opens what the guard needs.
+// connect opens the service or database that the guard needs.
 func (r *resource) connect(stop <-chan struct{}) (err error) {
 	if r.service, err = openService(r.config, stop); err != nil {
 		return err
@@ -147,7 +146,7 @@ func (r *resource) connect(stop <-chan struct{}) (err error) {
 	return nil
 }
 
-// run serves until the end of the input or of the server, whichever is first.
+// run serves until the input ends or the server fails.
 func (r *resource) run(ctx context.Context, obeyed <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -182,26 +181,26 @@ func (r *resource) serve(ctx context.Context) error {
 	})
 }
 
-// complain records, once, what the client of a user's own did wrong.
+// complain records, only once, what the user's own client did wrong.
 func (r *resource) complain(err error) {
 	r.complained.Do(func() {
 		r.emit(history.Event{Type: history.Info, F: history.Client, Error: err.Error()})
 	})
 }
 
-// currentKey answers who is about to make an attempt. Where the resource does not see the
-// accesses it counts attempts in their place.
+// currentKey answers a worker that is about to make an attempt. If the resource does not see the accesses, it
+// counts attempts instead.
 func (r *resource) currentKey(q KeyRequest) KeyAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.working, q.Client)
+	delete(r.unfinished, q.Client)
 	r.rotate()
-	if r.due.IsZero() {
-		r.working[q.Client] = true
+	if r.rotationDue.IsZero() {
+		r.unfinished[q.Client] = true
 	}
 	key := keyName(r.config.Prefix, r.current)
 	if r.database != nil {
-		r.state(key) // which its database has, and which is reported by its name
+		r.state(key) // so that the key's data in the database are reported
 		r.count()
 	}
 	return KeyAnswer{Key: key}
@@ -210,14 +209,14 @@ func (r *resource) currentKey(q KeyRequest) KeyAnswer {
 func keyName(prefix string, n int) string { return fmt.Sprintf("%sk%d", prefix, n) }
 
 func (r *resource) access(ctx context.Context, a Access) Answer {
-	r.arrive(a)
+	r.holdBackIfOrdered(a)
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	holds, unanswered := r.service.holds(ctx, a)
 	if err := r.service.failed(); unanswered != nil && err != nil {
-		r.complain(err) // which ends the run
+		r.complain(err) // this ends the run
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +253,7 @@ func (r *resource) access(ctx context.Context, a Access) Answer {
 	return answer
 }
 
-// state finds or makes the state of a key.
+// state returns the state of a key, and creates it if necessary.
 func (r *resource) state(key string) *keyState {
 	state, known := r.keys[key]
 	if !known {
@@ -265,37 +264,37 @@ func (r *resource) state(key string) *keyState {
 	return state
 }
 
-// named lists the keys that there are, in the order of their first use.
+// named lists the keys in the order of their first use.
 func (r *resource) named() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.order)
 }
 
-// count takes note of an access to the current key.
+// count counts an access to the current key.
 func (r *resource) count() {
-	r.counted++
-	if r.counted == r.config.Rotate {
-		r.due = time.Now()
+	r.countedAccesses++
+	if r.countedAccesses == r.config.Rotate {
+		r.rotationDue = time.Now()
 	}
 	r.rotate()
 }
 
-// longestKey is how many times its share a key may have: an opinion on it takes memory with the square
-// of its length.
+// longestKey is by which factor a key may exceed Rotate: the memory for checking a key grows with the square of
+// the length of its history.
 const longestKey = 20
 
-// rotate moves on to the next key when the current one has had its share, and nobody works on it any
-// more who was named it before that, or for too long. To wait for those, too, who were named it since
-// would be to wait for ever.
+// rotate moves on to the next key when the current one has had its share of accesses. It first waits, up to a
+// limit, for the clients that got the key before that. Waiting also for those that got the key later would
+// never end.
 func (r *resource) rotate() {
-	patient := time.Since(r.due) < r.config.Patience && r.counted < longestKey*r.config.Rotate
-	if r.due.IsZero() || len(r.working) > 0 && patient {
+	patient := time.Since(r.rotationDue) < r.config.Patience && r.countedAccesses < longestKey*r.config.Rotate
+	if r.rotationDue.IsZero() || len(r.unfinished) > 0 && patient {
 		return
 	}
 	r.current++
-	r.counted, r.due = 0, time.Time{}
-	clear(r.working)
+	r.countedAccesses, r.rotationDue = 0, time.Time{}
+	clear(r.unfinished)
 }
 
 func (r *resource) reportFinal() error {

@@ -22,7 +22,7 @@ import (
 
 const patience = 20 * time.Second
 
-// socketFolder is short: the path of a Unix socket may have 107 bytes only.
+// socketFolder returns a short path, because the path of a Unix socket may have at most 107 bytes.
 func socketFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "wl-")
@@ -33,7 +33,7 @@ func socketFolder(t *testing.T) string {
 	return folder
 }
 
-// running is a resource in this process, behind its real socket.
+// running is a resource in this process, with a real socket.
 type running struct {
 	socket string
 	client *unixrpc.Client
@@ -42,7 +42,7 @@ type running struct {
 	finish func() []history.Event // ends its input and returns its record
 }
 
-// worker is one that a test drives by itself, on its resource.
+// worker returns a worker on this resource whose methods a test calls directly.
 func (r *running) worker(out io.Writer, workload string, lock clients.Lock, use Use) *worker {
 	w := &worker{
 		catches: newCatches(1), lock: lock, resource: r.client, record: NewEmitter("w1", out),
@@ -78,7 +78,7 @@ func runResource(t *testing.T, config ResourceConfig) *running {
 	return r
 }
 
-// key is what the resource names to a client.
+// key returns the key that the resource gives to a client.
 func (r *running) key(t *testing.T, client string) string {
 	t.Helper()
 	var answer KeyAnswer
@@ -97,7 +97,7 @@ func (r *running) access(t *testing.T, a Access) Answer {
 	return answer
 }
 
-// TestResource: what is answered, what is recorded, and what is left at the end.
+// TestResource: the answers, the record, and the final state.
 func TestResource(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: Fence, Rotate: 100})
 	write := func(token uint64, value string, element int64) Access {
@@ -142,8 +142,7 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestMatch: a write is accepted from the last reader alone, and that is who read last, not
-// who was granted the lock last.
+// TestMatch: a write is accepted only from the last reader, which is not always the latest holder.
 func TestMatch(t *testing.T) {
 	const former, holder = "w1-1", "w2-1"
 	read := func(grant string) Access { return Access{Key: "k0", Client: "w1", Grant: grant} }
@@ -153,7 +152,7 @@ func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		accesses []Access
-		refused  string // x for each that is
+		refused  string // one character per access: x if it is refused
 	}{
 		{"read, then written", []Access{read(holder), write(holder)}, ".."},
 		{"written twice", []Access{read(holder), write(holder), write(holder)}, "..."},
@@ -180,8 +179,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKey: what was done is not done again, whoever asks, and whatever the
-// version is; under another key it is another job.
+// TestIdempotencyKey: a job that was done is refused again, for every client and every version. The same number
+// under another key is another job.
 func TestIdempotencyKey(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: IdempotencyKey})
 	do := func(client, key string, job, base int64) string {
@@ -233,12 +232,12 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationWaits: a key that has had its share is named until all are done with it who were
-// named it before that, or patience is over.
+// TestRotationWaits: a key that has had its share is kept until every client that got it before that has
+// finished, or until Patience is over.
 func TestRotationWaits(t *testing.T) {
 	type step struct{ client, want string }
 	const write = "write" // to the key of that step
-	first := ""           // who waited until the resource was there
+	first := ""           // a worker that waits until the resource serves
 	for _, c := range []struct {
 		name     string
 		patience time.Duration
@@ -266,7 +265,7 @@ func TestRotationWaits(t *testing.T) {
 	}
 }
 
-// TestResourceOrder: the numbers, the record and the values tell one order.
+// TestResourceOrder: numbers, record and values agree on one order.
 func TestResourceOrder(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: CompareAndSet})
 	const writers, each = 8, 20
@@ -300,7 +299,7 @@ func TestResourceOrder(t *testing.T) {
 	}
 	all.Wait()
 	events := r.finish()
-	validate(t, events) // no gap in Seq
+	validate(t, events) // Seq has no gaps
 	version := int64(0)
 	for _, e := range events {
 		if e.F == history.Write && e.Type == history.OK {

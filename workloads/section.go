@@ -10,11 +10,11 @@ import (
 	"lockcheck/history"
 )
 
-// section is what is done in a hold: one update after the other, until these are all, an access
-// is refused, the lock is lost, or the run ends.
+// section makes the updates of a hold, one after the other. It ends early if an access is refused, the lock is
+// lost, or the run ends.
 func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease) error {
 	for range w.workload.PerHold(w.config.Use) {
-		lost, err := w.once(ctx, grant, lease)
+		lost, err := w.singleUpdate(ctx, grant, lease)
 		if lost || err != nil || w.stopped() {
 			return err
 		}
@@ -22,9 +22,9 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 	return nil
 }
 
-// once is a critical section of one update: read, think, write. It says whether the worker
-// learned that its lock is lost.
-func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (lost bool, err error) {
+// singleUpdate is a critical section with one update: read, think, write. It reports whether the worker learned that
+// its lock is lost.
+func (w *worker) singleUpdate(ctx context.Context, grant clients.Grant, lease *lease) (lost bool, err error) {
 	var current Answer
 	if !w.config.Bare {
 		if current, err = w.access(ctx, grant, Access{}); err != nil {
@@ -41,7 +41,7 @@ func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (l
 		w.record.Emit(lostEvent(grant, cause))
 		return true, nil
 	case errors.Is(err, errOverrun):
-		return false, nil // the run is over, and the client never came back to write
+		return false, nil // the run is over, and the client has not returned to write
 	case w.config.Bare:
 		return false, nil
 	}
@@ -52,9 +52,9 @@ func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (l
 	return false, w.update(ctx, grant, current)
 }
 
-// work lets the time in the critical section pass, and closes the channel after it. A client that
-// takes longer than it was asked to is waited for as long as the run lasts, as programs do; errOverrun
-// is of one that is at it beyond that.
+// work spends the time of the critical section, and then closes the channel. If the client takes longer than
+// asked, work waits for it until the run ends, as programs do. If the client still has not returned then, the
+// channel delivers errOverrun.
 func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan error {
 	d := w.config.Section.draw(w.rng)
 	passed := make(chan error, 1)
@@ -68,7 +68,7 @@ func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan error {
 			_, err := bounded(ctx, d, w.stop, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, client.Work(ctx, grant, d)
 			})
-			passed <- err // any other than errOverrun is told by Failed, if it means anything
+			passed <- err // any other error that matters is reported by Failed
 		}()
 	default:
 		time.AfterFunc(d, func() { close(passed) })
@@ -76,10 +76,10 @@ func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan error {
 	return passed
 }
 
-// works says whether the client of the lock lets the time pass.
+// works reports whether the lock's client spends the time of the section.
 func (c WorkerConfig) works() bool { return c.Definition != nil && c.Definition.Works }
 
-// elementsPerWorker keeps the elements of different workers apart.
+// elementsPerWorker makes the elements of different workers distinct.
 const elementsPerWorker = 10_000_000
 
 func (w *worker) update(ctx context.Context, grant clients.Grant, current Answer) error {
@@ -95,7 +95,7 @@ func (w *worker) update(ctx context.Context, grant clients.Grant, current Answer
 	return err
 }
 
-// element is that of the next update.
+// element returns the element of the next update.
 func (w *worker) element(value json.RawMessage) (int64, error) {
 	if w.workload.Element != nil {
 		return w.workload.Element(value)
@@ -112,7 +112,7 @@ func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Ans
 		F: f, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Base: a.Base, Element: a.Element,
 	})
 	a.Key, a.Client, a.Op, a.Grant, a.Token = grant.Key, w.config.Name, op.Op, grant.ID, grant.Token
-	answer, err := w.reach(ctx, grant, a)
+	answer, err := w.accessData(ctx, grant, a)
 	op.Version = answer.Version
 	switch {
 	case err != nil && w.store != nil:
@@ -132,8 +132,8 @@ func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Ans
 	return answer, err
 }
 
-// reach makes an access where the data are.
-func (w *worker) reach(ctx context.Context, grant clients.Grant, a Access) (answer Answer, err error) {
+// accessData performs an access where the data are stored.
+func (w *worker) accessData(ctx context.Context, grant clients.Grant, a Access) (answer Answer, err error) {
 	if w.store == nil {
 		err = w.call(ctx, "access", a, &answer)
 		return answer, err

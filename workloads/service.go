@@ -9,23 +9,23 @@ import (
 	"lockcheck/history"
 )
 
-// ServiceConfig is what the resource must know of a lock service to reach it.
+// ServiceConfig is what the resource needs to use a lock service.
 type ServiceConfig struct {
 	Lock string `json:"lock"`
-	// Definition is that of a lock of the user's own; nil for one of lockcheck's.
+	// Definition is the definition of a user's own lock; nil for one of lockcheck's locks.
 	Definition *clients.Definition `json:"definition,omitempty"`
 	Nodes      []string            `json:"nodes"`  // addresses of its servers
-	TTL        time.Duration       `json:"ttl_ns"` // of a session, for a client that cannot do without
+	TTL        time.Duration       `json:"ttl_ns"` // lease of a session, for a client that needs one
 	// Folder and Timeout are those of the workers.
 	Folder  string        `json:"folder"`
 	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// ofUser says whether the client is a user's own, which begins when it is told to.
+// ofUser reports whether the client is a user's own, which is started on command.
 func (c *ServiceConfig) ofUser() bool { return c != nil && c.Definition != nil }
 
-// openAs opens the lock for the resource, which needs more of it than that it is one. When
-// stop is closed a client of the user's own that has not begun yet is waited for no longer.
+// openAs opens the lock for the resource, as an interface that not every lock implements. When stop is closed,
+// it gives up waiting for a user's own client to start.
 func openAs[Needed any](c ResourceConfig, stop <-chan struct{}) (Needed, clients.Lock, error) {
 	var none Needed
 	if c.Service == nil {

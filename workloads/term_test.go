@@ -13,7 +13,7 @@ import (
 	"lockcheck/history"
 )
 
-// leading is a lock that is granted with what a test says, and whose releases find nothing.
+// leading is a lock that returns a fixed grant, and whose releases find it not held.
 type leading struct {
 	clients.Lock
 	grant clients.Grant
@@ -27,8 +27,8 @@ func (l leading) Acquire(_ context.Context, a clients.Attempt) (clients.Grant, e
 
 func (leading) Release(context.Context, clients.Grant) error { return clients.ErrNotHeld }
 
-// TestTerm: the updates of a hold come one after the other, under one grant, each computed from
-// what it has read itself; they end early with the lock, the guard's consent, or the run.
+// TestTerm: the updates of a hold follow each other under one grant, each computed from its own read. They end
+// early if the lock is lost, an access is refused, or the run ends.
 func TestTerm(t *testing.T) {
 	const acquire, release = "acquire invoke, acquire ok", ", release invoke, release fail"
 	const update = ", read invoke, read ok, write invoke, write ok"
@@ -38,7 +38,7 @@ func TestTerm(t *testing.T) {
 		use    Use
 		stop   <-chan struct{}
 		grant  clients.Grant
-		before func(r *running) // at the resource
+		before func(r *running) // accesses before the hold
 		want   string
 		final  string
 	}{
@@ -75,7 +75,7 @@ func TestTerm(t *testing.T) {
 	}
 }
 
-// TestTermLost: a leader who is told in the middle of its term makes no more updates.
+// TestTermLost: a leader that is notified of a loss during its term makes no more updates.
 func TestTermLost(t *testing.T) {
 	service := memoryService(t)
 	r := runResource(t, ResourceConfig{})

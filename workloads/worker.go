@@ -17,77 +17,76 @@ import (
 	"lockcheck/history"
 )
 
-// WorkerConfig is all that a worker process is told. Durations are in ns.
+// WorkerConfig is the configuration of a worker process. Durations are in ns.
 type WorkerConfig struct {
 	Name  string `json:"name"`  // "w1"…
-	Index int    `json:"index"` // from 1; keeps elements of workers apart
+	Index int    `json:"index"` // from 1; makes the elements of workers distinct
 	Lock  string `json:"lock"`
-	// Definition is that of a lock of the user's own; nil for one of lockcheck's.
+	// Definition is the definition of a user's own lock; nil for one of lockcheck's locks.
 	Definition *clients.Definition `json:"definition,omitempty"`
 	Nodes      []string            `json:"nodes"`  // addresses of the lock's servers
 	Folder     string              `json:"folder"` // shared by all workers
 	Socket     string              `json:"socket"` // of the resource
 	Workload   string              `json:"workload"`
 	Seed       uint64              `json:"seed"`
-	// Prefix is that of the resource, for workers who do not ask it.
+	// Prefix is the resource's Prefix, for workers that do not use the resource.
 	Prefix string `json:"prefix,omitempty"`
-	// InDatabase: the data are in the lock's database, not at the resource.
+	// InDatabase: the lock's database stores the data, not the resource.
 	InDatabase bool `json:"in_database,omitempty"`
 
 	Use
-	// Pause between two holds, and between an attempt that failed and the next. There is
-	// none after a hold whose write was refused because its version was stale.
+	// Idle is the pause between two holds, and Retry that between a failed attempt and the next. There is no
+	// pause after a hold whose write was refused because its version was stale.
 	Idle  Range `json:"idle"`
 	Retry Range `json:"retry"`
-	// Timeout bounds one call to the lock service, other than an attempt that
-	// queues: Wait bounds that one, if it is not 0.
+	// Timeout bounds each call to the lock service. If Wait is not 0, Wait bounds attempts instead.
 	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// Commands to a worker, one a line on its standard input and in this order; those of Catcher
-// may follow. The end of the input tells it to finish its section and exit.
+// Commands to a worker, one per line on its standard input, in this order. The commands of Catcher may follow.
+// The end of the input tells the worker to finish its section and exit.
 const (
 	CommandOpen = "open" // the servers are ready: connect, start the client
-	CommandGo   = "go"   // begin
+	CommandGo   = "go"   // begin to work
 )
 
-// resourceTimeout bounds a call to the resource: no fault touches it but one, and that one
-// lasts longer than the lease.
+// resourceTimeout bounds a call to the resource. Only one fault delays such calls, and its delay may exceed the
+// lease.
 const resourceTimeout = 5 * time.Minute
 
-// refusedError says that the guard of the resource refused an access.
+// refusedError says that the resource's guard, or the lock's database, refused an access.
 type refusedError struct{ guard Guard }
 
 func (e *refusedError) Error() string { return "refused by the guard " + string(e.guard) }
 
-// worker is the loop of one client process.
+// worker is the state of a worker process.
 type worker struct {
 	config   WorkerConfig
 	workload Workload
 	lock     clients.Lock
-	store    clients.DataStore // nil where the resource keeps the data
+	store    clients.DataStore // nil if the resource stores the data
 	resource *unixrpc.Client
 	record   *Emitter
 	rng      *rand.Rand
 	stop     <-chan struct{}
-	// patience is closed when calls that overrun their deadlines are waited for no longer.
+	// patience is closed when the worker stops waiting for calls that outlast their deadlines.
 	patience <-chan struct{}
 	catches  *catches
 	ops      opCounter
 	attempts int
 	held     int
 	updates  atomic.Int64
-	// reads: it shares the lock with other readers in its next hold.
+	// reads: in its next hold the worker shares the lock with other readers.
 	reads bool
-	// complained: what the client did wrong is recorded.
+	// complained: the client's mistake is recorded.
 	complained sync.Once
-	// exiting is locked for good when the process is about to end; restart starts it again.
+	// exiting is locked for good when the process is about to end. restart starts it again.
 	exiting sync.Mutex
 	restart func(WorkerConfig, progress) error
 }
 
-// RunWorker works until its input ends. It returns an error if it could not do
-// its work; failures of the lock are events, not errors.
+// RunWorker works until its input ends. It returns an error only if it could not do its work; failures of the
+// lock are events.
 func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output io.Writer) error {
 	info, known := clients.Find(config.Lock, config.Definition)
 	if !known {
@@ -148,7 +147,7 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	return w.begun(ctx, info, started)
 }
 
-// begun is what a worker does from when its client has begun.
+// begun does the worker's work once its client has started.
 func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan struct{}) error {
 	if w.config.Definition != nil {
 		introduce(w.record, *w.config.Definition, w.lock)
@@ -160,7 +159,7 @@ func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan st
 		}
 	}
 	if w.config.Bare {
-		// It never asks the resource.
+		// A bare worker never uses the resource.
 	} else if err := w.awaitResource(ctx); err != nil && !w.stopped() {
 		return fmt.Errorf("worker %s: %w", w.config.Name, err)
 	}
@@ -172,8 +171,8 @@ func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan st
 	}
 }
 
-// awaitResource waits until the resource serves, or the run ends: it is started at the same
-// time.
+// awaitResource waits until the resource serves, or until the run ends. The resource is started at the same
+// time as the worker.
 func (w *worker) awaitResource(ctx context.Context) error {
 	ctx, release := w.untilStopped(ctx)
 	defer release()
@@ -188,8 +187,7 @@ func (w *worker) awaitResource(ctx context.Context) error {
 	}
 }
 
-// commands turns the input into the signals that it carries, and leaves other commands to
-// others.
+// commands turns the input into the signals that it carries, and passes other commands to others.
 func commands(input io.Reader, others func(command string) bool) (opened, started, stop <-chan struct{}) {
 	open, begin, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	commands := map[string]func(){
@@ -212,7 +210,7 @@ func commands(input io.Reader, others func(command string) bool) (opened, starte
 func (w *worker) run(ctx context.Context) error {
 	untilStopped, release := w.untilStopped(ctx)
 	defer release()
-	w.draw()
+	w.drawReads()
 	w.sleep(w.config.After)
 	for !w.stopped() {
 		if w.config.Holds > 0 && w.held == w.config.Holds {
@@ -227,7 +225,7 @@ func (w *worker) run(ctx context.Context) error {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
 		if w.failed() {
-			<-w.stop // which that brings
+			<-w.stop // the failure ends the run
 			return nil
 		}
 		w.sleep(again.draw(w.rng))
@@ -244,7 +242,7 @@ func (w *worker) stopped() bool {
 	}
 }
 
-// sleep waits, but not beyond the end of the run.
+// sleep waits, at most until the end of the run.
 func (w *worker) sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -257,8 +255,8 @@ func (w *worker) sleep(d time.Duration) {
 	}
 }
 
-// attempt tries once to get the lock, while the run lasts, works under it if it did, and says how
-// long to wait before the next attempt.
+// attempt tries once to get the lock, at most until the run ends, and works under the lock if it was granted.
+// It returns how long to wait before the next attempt.
 func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err error) {
 	key, err := w.key(ctx)
 	if err != nil {
@@ -273,17 +271,16 @@ func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err er
 	grant.Shared = asked.Shared
 	if outcome == clients.Done {
 		w.held++
-		w.draw()
+		w.drawReads()
 		return w.hold(ctx, grant)
 	}
 	grant = clients.Grant{Key: key, ID: asked.ID, Shared: asked.Shared}
 	again = w.config.Retry
 	if outcome != clients.Busy && w.config.IgnoreFailedAcquire && !w.stopped() {
-		again, err = w.after(w.section(ctx, grant, new(lease)))
+		again, err = w.nextPause(w.section(ctx, grant, new(lease)))
 	}
 	if outcome == clients.Unknown {
-		// The service may have granted it: an attempt given up must not stay
-		// behind as a holder that nobody is.
+		// The service may have granted the lock. An abandoned attempt must not stay behind as a holder.
 		w.release(ctx, grant)
 	}
 	return again, err
@@ -301,12 +298,12 @@ func (w *worker) acquire(ctx context.Context, attempt clients.Attempt) (clients.
 	return grant, w.complete(op, err)
 }
 
-// draw says whether the next hold is that of a reader. Whoever is refused keeps to it: else those
-// who are kept out by readers would become readers, too.
-func (w *worker) draw() { w.reads = w.workload.Readers && w.rng.IntN(2) == 0 }
+// drawReads decides whether the next hold is a reader's. A refused attempt does not draw again. Otherwise writers
+// that readers keep out would turn into readers.
+func (w *worker) drawReads() { w.reads = w.workload.Readers && w.rng.IntN(2) == 0 }
 
-// untilStopped ends the context with the run: who waits in a queue is not to
-// hold up its end.
+// untilStopped returns a context that also ends with the run, so that an attempt waiting in a queue does not
+// delay the end.
 func (w *worker) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -336,8 +333,7 @@ func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op hi
 	w.complete(op, err)
 }
 
-// hold works under the lock, gives it back, and says how long to wait before the next
-// attempt.
+// hold works under the lock and releases it. It returns how long to wait before the next attempt.
 func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, err error) {
 	lease := w.keep(ctx, grant)
 	over := func() {}
@@ -347,31 +343,31 @@ func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, er
 	err = w.section(ctx, grant, lease)
 	over()
 	lease.end()
-	// The hold ends here. To wait for a renewal first would lengthen it by a wait
-	// of our own, and could make an overlap that no user would have.
+	// The hold ends here. Waiting for a renewal first would lengthen the hold by a delay of lockcheck's own,
+	// and could cause an overlap that no user would have.
 	op := w.beginRelease(grant)
 	lease.waitForRenewal()
-	again, err = w.after(err)
+	again, err = w.nextPause(err)
 	w.completeRelease(ctx, grant, op)
 	return again, err
 }
 
-// after says how long to wait after a section that ended with an error, or none, and
-// returns the error unless the worker can go on after it.
-func (w *worker) after(err error) (again Range, _ error) {
+// nextPause returns how long to wait after a section that ended with err. It returns err unless the worker can
+// continue.
+func (w *worker) nextPause(err error) (again Range, _ error) {
 	var refused *refusedError
 	switch {
 	case !errors.As(err, &refused):
 		return w.config.Idle, err
-	// A write on a stale version is what optimistic concurrency tries again at once,
-	// with a fresh read: somebody else's was accepted, so that the whole gets on.
+	// Optimistic concurrency retries a write on a stale version at once, with a fresh read. Another worker's
+	// write was accepted, so the system makes progress.
 	case refused.guard == CompareAndSet:
 		return Range{}, nil
 	}
-	return w.config.Idle, nil // the record has it, and the lock must be released all the same
+	return w.config.Idle, nil // the refusal is on record, and the lock must be released all the same
 }
 
-// key is the lock that an attempt is to ask for.
+// key returns the lock name for an attempt.
 func (w *worker) key(ctx context.Context) (string, error) {
 	switch {
 	case w.config.Bare && w.config.OwnKey:
@@ -394,7 +390,7 @@ func (w *worker) call(ctx context.Context, method string, request, reply any) er
 	return w.resource.Call(ctx, method, request, reply)
 }
 
-// begin records an invocation and returns the event to complete it with.
+// begin records an invocation and returns the event for its completion.
 func (w *worker) begin(event history.Event) history.Event {
 	event.Type = history.Invoke
 	event.Op = w.ops.next()
@@ -411,8 +407,8 @@ func (w *worker) complete(op history.Event, err error) clients.Outcome {
 		op.Type = history.OK
 	case errors.As(err, &busy):
 		op.Type, op.Error, op.Holder = history.Fail, history.Busy, busy.Holder
-	// That a release did nothing does not mean that there was nothing to release,
-	// which is what its failure says.
+	// That a release had no effect does not mean that the lock was not held, which is what a failed release
+	// means in the history.
 	case outcome == clients.Unknown, outcome == clients.NoEffect && op.F != history.Acquire:
 		op.Type, op.Error = history.Info, err.Error()
 	default:

@@ -18,8 +18,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestUnknownAttemptIsTakenBack: an attempt whose reply was lost may have made
-// a holder that nobody is; one that was never sent cannot have.
+// TestUnknownAttemptIsTakenBack: an attempt whose answer was lost may have left a holder behind, so it is
+// released. An attempt that was never sent is not.
 func TestUnknownAttemptIsTakenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -40,7 +40,7 @@ func TestUnknownAttemptIsTakenBack(t *testing.T) {
 			events := w.finish()
 			validate(t, events, r.finish())
 			attempts := only(events, history.Invoke, history.Acquire)
-			// The last one may have been given up because the worker was to end.
+			// The last attempt may have been cancelled by the end of the worker.
 			for _, e := range attempts[:len(attempts)-1] {
 				if got := of(events, e.Grant); got != c.want {
 					t.Errorf("attempt %s: %s", e.Grant, got)
@@ -50,8 +50,8 @@ func TestUnknownAttemptIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestIgnoreFailedAcquire: a worker that drops the error of its acquire does its section
-// all the same; not if somebody else has the lock, and not if it was not told to.
+// TestIgnoreFailedAcquire: a worker that ignores the error of its acquire executes its section without the
+// lock. It does not if another client holds the lock, or without the option.
 func TestIgnoreFailedAcquire(t *testing.T) {
 	const section = "read invoke, read ok, write invoke, write ok"
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestIgnoreFailedAcquire(t *testing.T) {
 	}
 }
 
-// refusing is a lock whose attempts end with an error, or are granted without one.
+// refusing is a lock whose attempts end with err, or are granted if err is nil.
 type refusing struct {
 	clients.Lock
 	err error
@@ -94,7 +94,7 @@ func (l refusing) Acquire(_ context.Context, a clients.Attempt) (clients.Grant, 
 
 func (refusing) Release(context.Context, clients.Grant) error { return nil }
 
-// woken is a lock whose attempts are woken up twice, and then granted or not.
+// woken is a lock whose attempts are woken twice, and then end with err or are granted.
 type woken struct {
 	clients.Lock
 	err error
@@ -104,8 +104,8 @@ func (w woken) Acquire(context.Context, clients.Attempt) (clients.Grant, error) 
 	return clients.Grant{Wakes: 2}, w.err
 }
 
-// TestWakes: how often an attempt was woken up is recorded with its answer, whatever that
-// is, and not before.
+// TestWakes: the number of wakes is recorded with an attempt's completion, whatever its outcome, and not with
+// its invocation.
 func TestWakes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -145,11 +145,11 @@ func hangUp(t *testing.T, socket string) {
 	}()
 }
 
-// TestGuardRefusal: a write that the guard refuses is recorded as failed, and
-// the lock is given back all the same.
+// TestGuardRefusal: an access that the guard refuses is recorded as failed, and the lock is released all the
+// same.
 func TestGuardRefusal(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: Fence})
-	// Somebody was here with a higher token than the service will ever give.
+	// An earlier access had a higher token than the service will ever issue.
 	r.access(t, Access{Key: "k0", Client: "w9", Grant: "w9-1", Token: 1 << 40})
 	w := runWorker(t, WorkerConfig{Lock: "memory", Nodes: []string{memoryService(t)}, Socket: r.socket, Use: Use{TTL: time.Minute}}).begin()
 	w.await(2, history.OK, history.Release)
@@ -162,9 +162,8 @@ func TestGuardRefusal(t *testing.T) {
 	}
 }
 
-// TestOptimistic: a worker whose write is refused because its version is stale tries
-// again at once with a fresh read, and only then is idle. Another guard's refusal does
-// not hurry it.
+// TestOptimistic: a worker whose write is refused for its stale version retries at once with a fresh read, and
+// pauses only after a success. The refusal of another guard is followed by the usual pause.
 func TestOptimistic(t *testing.T) {
 	const refused = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write fail, release invoke, release ok"
 	const done = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, release ok"
@@ -199,8 +198,8 @@ func TestOptimistic(t *testing.T) {
 	}
 }
 
-// TestWorkerCannotWork: what makes its record incomplete or its work
-// impossible is an error; it must not look like a quiet run.
+// TestWorkerCannotWork: a worker whose record would be incomplete, or that cannot work, returns an error. It
+// must not look like a run in which nothing happened.
 func TestWorkerCannotWork(t *testing.T) {
 	r := runResource(t, ResourceConfig{})
 	r.access(t, Access{Write: true, Key: "k0", Client: "w9", Value: json.RawMessage(`"no number"`)})
@@ -230,7 +229,7 @@ func TestWorkerCannotWork(t *testing.T) {
 	}
 }
 
-// TestLeaseWait: what a worker learns while it is in its section.
+// TestLeaseWait: how a worker learns of a loss during its section.
 func TestLeaseWait(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
@@ -269,10 +268,10 @@ func TestLeaseWait(t *testing.T) {
 	}
 }
 
-// hanging is a lock whose client never comes back from its work.
+// hanging is a lock whose client never returns from its work.
 type hanging struct {
 	refusing
-	asked chan struct{} // closed when it was asked to work
+	asked chan struct{} // closed when Work was called
 	ever  chan struct{}
 }
 
@@ -282,8 +281,8 @@ func (h hanging) Work(context.Context, clients.Grant, time.Duration) error {
 	return nil
 }
 
-// TestWorkHangs: a client that does not come back from its work does not hold up the end of the
-// run. What it would have written is not.
+// TestWorkHangs: a client that does not return from its work does not delay the end of the run, and its update
+// is not written.
 func TestWorkHangs(t *testing.T) {
 	r := runResource(t, ResourceConfig{})
 	var out lockedBuffer
@@ -306,8 +305,8 @@ func TestWorkHangs(t *testing.T) {
 	}
 }
 
-// TestBounded: a call that looks at its context ends with it; one that does not is waited
-// for as long as there is patience. Then it is left behind, and what it returns is nobody's.
+// TestBounded: a call that respects its context ends with it. A call that does not is awaited until patience is
+// closed. Then it is abandoned, and its result is ignored.
 func TestBounded(t *testing.T) {
 	failed := errors.New("failed")
 	var forEver chan struct{}
@@ -355,20 +354,20 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestOverrun: a service that accepts and never answers, a client that does not look at its
-// context, and a worker that has a watchdog, or whose run ends.
+// TestOverrun: a service accepts connections and never answers, and a client ignores its context. A call is
+// abandoned if the worker has a watchdog, or when its run ends.
 func TestOverrun(t *testing.T) {
 	clustertest.ClientLibraries(t)
 	for _, c := range []struct {
 		lock string
 		typ  history.Type
-		f    history.Function // seen before the run ends
+		f    history.Function // observed before the run ends
 	}{
 		{"redis", history.Invoke, history.Acquire},
 		{"redis+" + clients.Watchdog, history.Info, history.Release},
 	} {
 		t.Run(c.lock, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+			listener, err := net.Listen("tcp", "127.0.0.1:0") // its connections are never accepted
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -381,7 +380,7 @@ func TestOverrun(t *testing.T) {
 			events := w.finish()
 			validate(t, events)
 			for _, e := range events {
-				// Begun as the run ended, or, on a slow machine, not sent when its time was over.
+				// Started as the run ended, or, on a slow machine, not sent before its deadline.
 				unsent := e.Type == history.Fail && (e.Error == context.Canceled.Error() || e.Error == context.DeadlineExceeded.Error())
 				if e.Type != history.Invoke && e.Error != errOverrun.Error() && !unsent {
 					t.Errorf("%s %s: %q", e.F, e.Type, e.Error)

@@ -19,7 +19,7 @@ import (
 	"lockcheck/history"
 )
 
-// working is a worker in this process, on its own standard input.
+// working is a worker in this process, with its own standard input.
 type working struct {
 	t      *testing.T
 	out    lockedBuffer
@@ -27,7 +27,7 @@ type working struct {
 	finish func() []history.Event // ends its input and returns its record
 }
 
-// runWorker starts a worker with short times, as far as the test says nothing else.
+// runWorker starts a worker with short durations, except those that the test sets.
 func runWorker(t *testing.T, config WorkerConfig) *working {
 	t.Helper()
 	const ms = time.Millisecond
@@ -54,7 +54,7 @@ func runWorker(t *testing.T, config WorkerConfig) *working {
 	done := make(chan error, 1)
 	go func() {
 		done <- RunWorker(context.WithoutCancel(t.Context()), config, input, &w.out)
-		_ = input.Close() // so that no write to it hangs
+		_ = input.Close() // so that writes to it do not block
 	}()
 	stop := sync.OnceFunc(func() {
 		_ = end.Close()
@@ -92,7 +92,7 @@ func (w *working) await(n int, typ history.Type, f history.Function) []history.E
 	return found
 }
 
-// only picks the events of a kind.
+// only returns the events of a kind.
 func only(events []history.Event, typ history.Type, f history.Function) []history.Event {
 	var found []history.Event
 	for _, e := range events {
@@ -103,7 +103,7 @@ func only(events []history.Event, typ history.Type, f history.Function) []histor
 	return found
 }
 
-// of picks the events of one grant, as words.
+// of returns the events of one grant, as text.
 func of(events []history.Event, grant string) string {
 	var words []string
 	for _, e := range events {
@@ -149,8 +149,8 @@ func memoryLock(t *testing.T, socket string) clients.Lock {
 	return lock
 }
 
-// TestWorker: one hold after the other, each complete and in order, and the
-// resource has what the worker says that it wrote.
+// TestWorker: the holds follow each other, each complete and in order. The resource's final state is what the
+// worker recorded as written.
 func TestWorker(t *testing.T) {
 	const update = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, release ok"
 	const look = "acquire invoke, acquire ok, read invoke, read ok, read invoke, read ok, release invoke, release ok"
@@ -190,7 +190,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestWorkerFinishesItsSection: the end of the input comes while it is in there.
+// TestWorkerFinishesItsSection: the input ends while the worker is in its section.
 func TestWorkerFinishesItsSection(t *testing.T) {
 	r := runResource(t, ResourceConfig{})
 	section := Range{Min: 400 * time.Millisecond, Max: 400 * time.Millisecond}
@@ -233,7 +233,7 @@ func TestWorkerWaitsForGo(t *testing.T) {
 	}
 }
 
-// TestWorkerRotates: a worker goes to the key that the resource names.
+// TestWorkerRotates: a worker moves to the key that the resource gives it.
 func TestWorkerRotates(t *testing.T) {
 	r := runResource(t, ResourceConfig{Rotate: 2})
 	w := runWorker(t, WorkerConfig{Socket: r.socket}).begin()
@@ -247,7 +247,7 @@ func TestWorkerRotates(t *testing.T) {
 	}
 }
 
-// TestWorkerBusy: the lock is in other hands, and later it is not.
+// TestWorkerBusy: another client holds the lock, and later releases it.
 func TestWorkerBusy(t *testing.T) {
 	service := memoryService(t)
 	other := memoryLock(t, service)
@@ -283,7 +283,7 @@ func TestWorkerBusy(t *testing.T) {
 	}
 }
 
-// TestWorkers: two of them keep each other out, and nothing is lost.
+// TestWorkers: two workers exclude each other, and no update is lost.
 func TestWorkers(t *testing.T) {
 	service := memoryService(t)
 	r := runResource(t, ResourceConfig{})
@@ -309,8 +309,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestCheckBeforeWrite: with it, a worker whose lease has run out does not
-// write; without it, it does, as most code would.
+// TestCheckBeforeWrite: with the option, a worker whose lease has expired does not write. Without it, it does,
+// as most code would.
 func TestCheckBeforeWrite(t *testing.T) {
 	const lost = "acquire invoke, acquire ok, read invoke, read ok, lost info, release invoke, release fail"
 	const wrote = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, release fail"
@@ -321,7 +321,7 @@ func TestCheckBeforeWrite(t *testing.T) {
 		section time.Duration
 		check   bool
 		renew   bool
-		want    string // of the first hold, renewals left out
+		want    string // of the first hold, without renewals
 	}{
 		{"lease over, looks", 30 * time.Millisecond, 120 * time.Millisecond, true, false, lost},
 		{"lease over, does not look", 30 * time.Millisecond, 120 * time.Millisecond, false, false, wrote},
@@ -352,8 +352,8 @@ func TestCheckBeforeWrite(t *testing.T) {
 	}
 }
 
-// TestRenewal: a renewed lease outlives its TTL many times over; taken away, the
-// worker is notified and leaves its section without writing.
+// TestRenewal: a renewed lease outlasts its TTL many times. If the lock is removed, the worker is notified and
+// leaves its section without writing.
 func TestRenewal(t *testing.T) {
 	service := memoryService(t)
 	r := runResource(t, ResourceConfig{})
@@ -373,7 +373,7 @@ func TestRenewal(t *testing.T) {
 	if got := len(only(w.out.events(t), history.Info, history.Lost)); got != 0 {
 		t.Error("lost although each renewal was granted")
 	}
-	// Somebody else removes the lock, as an operator might.
+	// Another client removes the lock, as an operator might.
 	if err := memoryLock(t, service).Release(t.Context(), clients.Grant{Key: granted.Key, ID: granted.Grant}); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("lost: %+v", lost)
 	}
 	w.await(1, history.Fail, history.Release)
-	// The next section takes an hour too: it is ended in the same way.
+	// The next section would take an hour, too, and is ended in the same way.
 	next := w.await(2, history.OK, history.Read)[1]
 	if err := memoryLock(t, service).Release(t.Context(), clients.Grant{Key: next.Key, ID: next.Grant}); err != nil {
 		t.Fatal(err)
@@ -397,8 +397,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestBareWorker: one that leaves the resource alone needs none, and does nothing but take its
-// lock and give it back: that of all, or its own.
+// TestBareWorker: a bare worker needs no resource. It only takes and releases its lock, either the common one
+// or its own.
 func TestBareWorker(t *testing.T) {
 	for key, own := range map[string]bool{"k0": false, "k7": true} {
 		w := runWorker(t, WorkerConfig{

@@ -1,7 +1,6 @@
-// Package workloads holds what happens inside the critical section: the resource
-// that a lock protects, with its guards, the update that each workload makes,
-// the loop of a worker around them. Worker and resource are processes of their
-// own, which report each event as a line of JSON on their standard output.
+// Package workloads has what happens inside the critical section: the resource that a lock protects, its
+// guards, the update that each workload makes, and the loop of a worker around them. Worker and resource are
+// separate processes, which write each event as a line of JSON to their standard output.
 package workloads
 
 import (
@@ -17,17 +16,17 @@ import (
 type Workload struct {
 	Name    string
 	Summary string
-	// Update computes the new value from the one that was read, null at first;
-	// nil for a workload that only reads.
+	// Update computes the new value from the value that was read, which is null at first; nil for a workload
+	// that only reads.
 	Update func(value json.RawMessage, element int64) (json.RawMessage, error)
-	// Element chooses the element to be written from the value that was read; nil for a
-	// workload of which each update has an element of its own.
+	// Element chooses the element to write from the value that was read; nil for a workload in which every
+	// update has a distinct element.
 	Element func(value json.RawMessage) (int64, error)
-	// Readers: half of the holds share the lock, and read only.
+	// Readers: half of the holds share the lock, and only read.
 	Readers bool
-	// Updates is how many of them a worker makes in one hold if nobody says otherwise; 0 for one.
+	// Updates is the default number of updates in one hold; 0 for one.
 	Updates int
-	// Renews: the holder renews its lease meanwhile, of a lock that it can renew.
+	// Renews: the holder renews its lease during the hold, if the lock can be renewed.
 	Renews bool
 }
 
@@ -44,10 +43,11 @@ func Table() []Workload {
 	}
 }
 
-// PerHold is how many updates a worker makes in one hold at most.
+// PerHold returns how many updates a worker makes in one hold at most.
 func (w Workload) PerHold(u Use) int { return cmp.Or(u.Updates, w.Updates, 1) }
 
-// Bars says, in words that go on after the name of a lock, why a guard does not go with the workload; "" if it does.
+// Bars returns why a guard cannot be used with the workload, as a phrase that follows the lock's name; "" if it
+// can.
 func (w Workload) Bars(g Guard) string {
 	switch {
 	case g == NoGuard:
@@ -94,8 +94,7 @@ func addToSet(value json.RawMessage, element int64) (json.RawMessage, error) {
 	return json.Marshal(append(set, element))
 }
 
-// nextJob is the first job that is not done yet: they are numbered from 1 under each name of
-// the lock.
+// nextJob returns the first job that is not done yet. Jobs are numbered from 1 for each key.
 func nextJob(value json.RawMessage) (int64, error) {
 	var done []int64
 	if err := decodeValue(value, &done); err != nil {
@@ -119,7 +118,7 @@ func increment(value json.RawMessage, _ int64) (json.RawMessage, error) {
 	return json.Marshal(counter + 1)
 }
 
-// decodeValue leaves the target at its zero value where nothing was written yet.
+// decodeValue leaves the target at its zero value if nothing was written yet.
 func decodeValue(value json.RawMessage, target any) error {
 	if len(value) == 0 {
 		return nil

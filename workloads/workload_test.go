@@ -14,7 +14,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestNextJob: the first one that is not done, whatever else is.
+// TestNextJob: the next job is the first one that is not done, whichever others are.
 func TestNextJob(t *testing.T) {
 	for done, want := range map[string]int64{"": 1, "null": 1, "[]": 1, "[1]": 2, "[2]": 1, "[3,1,2]": 4, "[1,3]": 2, "[1,1,2]": 3} {
 		if got, err := nextJob(json.RawMessage(done)); err != nil || got != want {
@@ -33,7 +33,7 @@ func TestUpdate(t *testing.T) {
 		{"set", "", "[7]"},
 		{"set", "null", "[7]"},
 		{"set", "[1,2]", "[1,2,7]"},
-		{"set", "[7]", "[7,7]"}, // a duplicate is for the checker to find
+		{"set", "[7]", "[7,7]"}, // only the checker detects a duplicate
 		{"set", "3", ""},
 		{"counter", "", "1"},
 		{"counter", "null", "1"},
@@ -63,15 +63,15 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestGuards plays the same accesses to each guard: an old owner with token 1,
-// a new one with token 2. Versions: each accepted write makes one.
+// TestGuards applies the same accesses to each guard, by an old owner with token 1 and a new one with token 2.
+// Each accepted write makes a new version.
 func TestGuards(t *testing.T) {
 	read := func(token uint64) Access { return Access{Token: token} }
 	write := func(token uint64, base int64) Access { return Access{Write: true, Token: token, Base: base} }
 	for _, c := range []struct {
 		name                     string
 		accesses                 []Access
-		none, fence, writes, cas string // of each access: + accepted, - refused
+		none, fence, writes, cas string // one character per access: + accepted, - refused
 	}{
 		{"one owner", []Access{read(1), write(1, 0)}, "++", "++", "++", "++"},
 		{"two owners, one after the other", []Access{read(1), write(1, 0), read(2), write(2, 1)}, "++++", "++++", "++++", "++++"},
@@ -142,7 +142,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// lockedBuffer may be read while others write to it.
+// lockedBuffer may be read while other goroutines write to it.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text []byte
@@ -177,7 +177,7 @@ func (b *lockedBuffer) events(t *testing.T) []history.Event {
 	return events
 }
 
-// validate judges the records of several processes as one history.
+// validate validates the records of several processes as one history.
 func validate(t *testing.T, records ...[]history.Event) {
 	t.Helper()
 	h := &history.History{Header: history.Header{
@@ -192,7 +192,7 @@ func validate(t *testing.T, records ...[]history.Event) {
 	}
 }
 
-// TestEmitter: whole lines whose times never go back, from many goroutines.
+// TestEmitter: many goroutines write whole lines whose times never decrease.
 func TestEmitter(t *testing.T) {
 	var out lockedBuffer
 	emitter := NewEmitter("w1", &out)
@@ -223,7 +223,7 @@ func TestEmitter(t *testing.T) {
 
 var errFull = errors.New("disk full")
 
-// fullAfter is an output that takes some writes and then no more.
+// fullAfter is an output that accepts some writes and then fails.
 type fullAfter struct {
 	mu   sync.Mutex
 	left int
