@@ -19,7 +19,7 @@ func openEtcdElection(c Config) (Lock, error) {
 
 type etcdElection struct {
 	*concurrency.Election
-	// candidate is the value of the key. It is the same in all attempts of a worker, so an attempt that finds
+	// candidate is the value of the key. It is the same in all attempts of a worker. So an attempt that finds
 	// the key of an earlier one need not proclaim another value.
 	candidate string
 }

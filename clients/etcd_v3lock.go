@@ -28,7 +28,6 @@ type etcdV3Lock struct {
 	attempts handles[*etcdLease]
 }
 
-// etcdLease is the lease of one attempt.
 type etcdLease struct {
 	id      clientv3.LeaseID
 	asked   int64         // before the request for the lease, ns of the history's clock

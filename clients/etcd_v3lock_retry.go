@@ -87,8 +87,8 @@ func (r *etcdRenewer) renew(ctx context.Context) (alive bool, err error) {
 	return answer.TTL > 0, nil
 }
 
-// watch closes over when the service says that the lease is over, when no renewal was answered for the length
-// of the lease, or when ctx ends.
+// watch closes over when the lease may have ended: the service says so, or no renewal was answered for the
+// length of the lease. It also does so when ctx ends.
 func (r *etcdRenewer) watch(ctx context.Context, over chan<- struct{}) {
 	defer close(over)
 	for left := r.left(); left > 0; left = r.left() {

@@ -57,7 +57,6 @@ func (l *fileLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID}, nil
 }
 
-// link makes one attempt.
 func (l *fileLock) link(a Attempt) error {
 	own := l.path("attempt.", a.ID)
 	defer os.Remove(own) // the lock no longer needs it, and if it stays it does no harm

@@ -25,7 +25,6 @@ func fileLocks(t *testing.T, n int) (folder string, locks []Lock) {
 	return folder, locks
 }
 
-// filesIn lists what is in a folder.
 func filesIn(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -41,7 +41,7 @@ func (h *handles[T]) take(id string) (T, bool) {
 	return handle, ok
 }
 
-// release takes the handle of an attempt and releases it with call. If the outcome of call is uncertain, the
+// release takes the handle of an attempt and releases it with call. If call fails, except with ErrNotHeld, the
 // handle stays, so that the caller can retry. Without a handle the error is errNoHandle.
 func (h *handles[T]) release(id string, call func(T) error) error {
 	handle, known := h.take(id)

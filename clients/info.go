@@ -27,8 +27,8 @@ type Info struct {
 	// Expiry is the number of lease lengths after which, at the latest, the service ends a lease that is not
 	// renewed; 0 means 1.
 	Expiry float64
-	// LockDelay is how long the service refuses the lock to others after it has taken it from its holder; 0 if
-	// the service has no such delay.
+	// LockDelay is how long the service refuses the lock to others after its holder has lost it; 0 for no
+	// delay.
 	LockDelay time.Duration
 	// Grace is how much longer the lock may take to become free. It covers the service's timer granularity and
 	// the retry of a client.
@@ -78,8 +78,8 @@ type Info struct {
 	Observe func(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error
 }
 
-// Delivered has the shortest and the longest lease of servers in their default configuration, and the setting
-// that changes each; 0 if lockcheck does not change the limit.
+// Delivered has the shortest and the longest lease in the servers' default configuration, with the setting that
+// changes each. A limit is 0 if lockcheck does not change it.
 type Delivered struct {
 	MinTTL, MaxTTL         time.Duration
 	MinSetting, MaxSetting string
@@ -146,8 +146,8 @@ func (i Info) GivesUp() bool { return i.Queues && !i.Endless }
 // holder.
 func (i Info) PassesOn() bool { return i.TTL != 0 && !i.CountsAnew && i.Naive == "" }
 
-// Effective returns the time after which a lock is certainly free, except for Grace, once its holder no longer
-// renews the lease; 0 if it never becomes free.
+// Effective returns the time from the last renewal until the lock is certainly free, not counting Grace; 0 if
+// the lock never becomes free.
 func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 	lease := i.Lease(ttl)
 	if i.Expiry > 0 {

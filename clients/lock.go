@@ -73,8 +73,9 @@ type DataStore interface {
 	// Access reads the data of the grant's key, or writes the value. OutcomeOf classifies the error. After an
 	// error the grant cannot access the data any more.
 	Access(ctx context.Context, grant Grant, access DataAccess, value json.RawMessage) (Data, error)
-	// Committed returns the accesses that took effect, for each key in the order in which they took effect, and
-	// the final data of each key that was written. It waits for transactions that are not decided yet.
+	// Committed returns the accesses that took effect, and the final data of each key that was written. The
+	// accesses of each key are in the order in which they took effect. It waits for transactions that are not
+	// decided yet.
 	Committed(ctx context.Context) ([]DataAccess, map[string]Data, error)
 }
 
@@ -125,8 +126,8 @@ type Grant struct {
 	// Expired: by the service's own record the grant had already ended when it arrived, and the client knows. A
 	// caller that trusts the answer alone still uses the grant.
 	Expired bool
-	// Wakes is how many notifications of the service woke the attempt while it waited for its turn; 0 for a
-	// lock that does not count them (Info.CountsWakes).
+	// Wakes is how many notifications of the service woke the waiting attempt; 0 for a lock that does not count
+	// them (Info.CountsWakes).
 	Wakes int64
 }
 

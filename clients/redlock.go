@@ -14,7 +14,6 @@ import (
 // the 5-50 milliseconds range".
 const redlockNodeTimeout = 50 * time.Millisecond
 
-// sequential is an option of Redlock.
 const sequential = "sequential"
 
 func askSequentially() Option {
@@ -34,7 +33,7 @@ type redlockServer interface {
 
 // redlock is the algorithm of the Redis documentation ("Distributed Locks with Redis", section The Redlock
 // Algorithm). It sends the requests of an attempt to all servers at once, as the section Retry on Failure
-// advises, or one after the other if sequential is set.
+// advises. If sequential is set, it sends them one after the other.
 type redlock struct {
 	servers    []redlockServer
 	sequential bool

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// watchdogGrace is how long a call may outlast its deadline before it is abandoned, by a worker that has a
-// watchdog or is about to end.
+// watchdogGrace is how long a call may outlast its deadline. After that, a worker that has a watchdog, or is
+// about to end, abandons the call.
 const watchdogGrace = 500 * time.Millisecond
 
 // errOverrun is the outcome of a call that did not return in time.

@@ -102,9 +102,9 @@ func (d *database) report(ctx context.Context, record *Emitter, keys []string) e
 	return record.Err()
 }
 
-// inOneOrder sorts accesses by the times at which they were requested, but keeps the accesses of each key in
-// the order in which they took effect. If an access was requested before another one that took effect earlier,
-// it gets the time of that one.
+// inOneOrder sorts accesses by the times of their requests, but keeps those of each key in the order in which
+// they took effect. If an access was requested before another one that took effect earlier, it gets the time of
+// that one.
 func inOneOrder(accesses []clients.DataAccess) []clients.DataAccess {
 	latest := make(map[string]int64)
 	for i := range accesses {

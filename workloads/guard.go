@@ -11,8 +11,8 @@ type Guard string
 const (
 	NoGuard Guard = history.GuardNone
 	// Fence refuses an access whose token is lower than the highest token seen so far. Reads advance the
-	// highest token, too. If only writes were checked, a new owner could read, the old owner's stale write
-	// could be accepted, and the new owner's write would overwrite it.
+	// highest token, too. Suppose that only writes were checked: a new owner reads, the old owner's stale write
+	// is accepted, and the new owner's write overwrites it.
 	Fence Guard = history.GuardFence
 	// FenceWrites is that mistake, a fence that ignores reads. It is here to demonstrate what it misses.
 	FenceWrites Guard = history.GuardFenceWrites

@@ -65,7 +65,6 @@ type catches struct {
 	rng    *rand.Rand
 }
 
-// catch is one order.
 type catch struct {
 	id       string
 	call     history.Function
@@ -230,8 +229,8 @@ func (w *worker) stopFamily() {
 	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP) // a process may always signal itself
 }
 
-// sleepExactly sleeps for d. It spends the last part in a busy loop, because a timer may be a millisecond late,
-// which is longer than a call to some services.
+// sleepExactly sleeps for d. It spends the last part in a busy loop. A timer may be a millisecond late, which
+// is longer than a call to some services.
 func sleepExactly(d time.Duration) {
 	const awake = 2 * time.Millisecond
 	begun := time.Now()

@@ -23,9 +23,9 @@ type ResourceConfig struct {
 	// Rotate is the number of updates after which the resource gives workers a new key. Short histories of many
 	// keys are checked faster than one long history of a single key.
 	Rotate int `json:"rotate"`
-	// Patience is how much longer, at most, the resource keeps a key for the workers that got it before Rotate
-	// was reached and have not finished. A worker that was stopped while it held the lock should find other
-	// workers on the same key when its lease ends and when it continues.
+	// Patience is how much longer, at most, the resource keeps a key for workers that got it before Rotate was
+	// reached. A worker that is stopped as the holder should have rivals on the same key when its lease ends
+	// and when it continues.
 	Patience time.Duration `json:"patience,omitempty"`
 	// CountReads makes Rotate count reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`

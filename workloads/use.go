@@ -33,8 +33,8 @@ type Use struct {
 	Renew bool `json:"renew,omitempty" yaml:"renew,omitempty"`
 	// CheckBeforeWrite makes the worker check its deadline before it writes.
 	CheckBeforeWrite bool `json:"check_before_write,omitempty" yaml:"check-before-write,omitempty"`
-	// ExitOnLoss ends the process of a worker that learns that its lock is lost, with everything in progress,
-	// and starts it again, as Kubernetes operators do.
+	// ExitOnLoss ends the process of a worker that learns that its lock is lost, with everything in progress.
+	// The process is started again, as with Kubernetes operators.
 	ExitOnLoss bool `json:"exit_on_loss,omitempty" yaml:"exit-on-loss,omitempty"`
 	// IgnoreFailedAcquire makes the worker continue without the lock when its acquire fails, like a program
 	// that ignores the error. An answer that the lock is taken is no failure.

@@ -60,7 +60,6 @@ type client struct {
 	keeps map[string]chan struct{} // by attempt: closing the channel ends the renewals of the lease
 }
 
-// line is the result of reading a line.
 type line struct {
 	text []byte
 	err  error
@@ -105,7 +104,6 @@ func (c *client) run(play func(*client)) {
 	}
 }
 
-// read reads a line.
 func (c *client) read() ([]byte, error) {
 	if c.pending == nil {
 		return c.input.ReadBytes('\n')
@@ -185,7 +183,6 @@ type reply struct {
 	Token  uint64 `json:"token"`
 }
 
-// ask calls the service.
 func (c *client) ask(method, key, id string, ttl time.Duration) (reply, error) {
 	return c.service.ask(method, key, id, ttl)
 }
@@ -240,7 +237,6 @@ func unknown(err error) fields {
 	return fields{"error": fields{"effect": "unknown", "text": err.Error()}}
 }
 
-// about makes a call about a grant.
 func (c *client) about(method string, q request, done func(reply) fields) fields {
 	r, err := c.ask(method, q.Key, q.Attempt, q.ttl())
 	switch {

@@ -83,7 +83,7 @@ func Of(kind Kind) []string {
 const (
 	// variable is the environment variable with the behaviour of a started test binary.
 	variable = "LOCKCHECK_TEST_CLIENT"
-	// raceOptions prevents a binary with the race detector from sleeping for a second at exit, which would
+	// raceOptions keeps a binary with the race detector from sleeping for a second at exit. The sleep would
 	// break the rule on the end of the input.
 	raceOptions = "GORACE=atexit_sleep_ms=0"
 )

@@ -121,7 +121,6 @@ func newThread(s *Service) *thread {
 	return &thread{service: s, in: newPipe(), out: newPipe(), errs: newPipe(), ended: make(chan struct{}), halted: make(chan struct{})}
 }
 
-// end ends the client.
 func (t *thread) end(how string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -233,8 +233,8 @@ type waitedError struct {
 
 func (e *waitedError) Unwrap() error { return e.error }
 
-// ruleBrokenBy returns the name of the rule that an error of package protocol shows to be broken, while another
-// rule was tried; "" if the error shows none.
+// ruleBrokenBy returns the rule that an error of package protocol shows to be broken; "" for none. It is not
+// the rule that was being tried.
 func ruleBrokenBy(err error) string {
 	var violation *protocol.ViolationError
 	var ended *protocol.EndedError

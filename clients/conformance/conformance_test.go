@@ -127,7 +127,6 @@ func TestEachIsBroken(t *testing.T) {
 	}
 }
 
-// names lists the rules with an outcome.
 func names(report conformance.Report, o conformance.Outcome) (all []string) {
 	for _, r := range report.Results {
 		if r.Outcome == o {

@@ -143,7 +143,6 @@ func (s *session) peer(ctx context.Context, name string) (*peer, error) {
 	return p, nil
 }
 
-// two returns two clients.
 func (s *session) two(ctx context.Context) (first, second *peer, err error) {
 	if first, err = s.peer(ctx, "w1"); err == nil {
 		second, err = s.peer(ctx, "w2")
@@ -409,7 +408,6 @@ func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error
 	}
 }
 
-// rest waits.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

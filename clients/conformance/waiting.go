@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// longWait is how long an attempt may wait that should get the lock. cancelWait is that of an attempt that
-	// is cancelled.
+	// longWait is the longest wait of an attempt that should get the lock, and cancelWait that of an attempt
+	// that is cancelled.
 	longWait   = 5 * time.Second
 	cancelWait = 2 * time.Second
 	// shortWait is how long an attempt waits in vain, if the lease does not limit it.

@@ -100,7 +100,6 @@ type program struct {
 	errorsRead chan struct{}
 }
 
-// start starts the client.
 func (c Command) start() (*program, error) {
 	run := c.run
 	if c.Run != nil {
@@ -155,8 +154,8 @@ func (c Command) run() (Process, error) {
 	return Process{Control: &control{process: process, mark: mark}, Input: input, Output: output, Errors: errorOutput}, nil
 }
 
-// needed lists the variables that any program may need, in addition to LC_*, and the mark by which a run finds
-// the processes that it has started. Docs: docs/own-lock.md.
+// needed lists the variables that any program may need, in addition to LC_*. It includes the mark by which a
+// run finds the processes that it has started. Docs: docs/own-lock.md.
 var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", processes.RunVariable}
 
 // Inherited returns the variables that the program inherits from this process.

@@ -51,8 +51,8 @@ func (c *Client) write() {
 	}
 }
 
-// read reads the output to its end, so that the client is never blocked by a full pipe, and passes answers and
-// events to those who wait for them.
+// read reads the output to its end, so that a full pipe never blocks the client. It passes answers and events
+// to the calls that wait for them.
 func (c *Client) read() {
 	lines := bufio.NewReaderSize(c.program.Output, maxLine)
 	for {

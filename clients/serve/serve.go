@@ -247,7 +247,6 @@ func (s *server) notify(h *hold) {
 // errNotHere is about an attempt that led to no grant. Whether the service has granted it is unknown.
 var errNotHere = errors.New("this client does not have it")
 
-// call makes a call about a grant.
 func (s *server) call(ctx context.Context, q request) fields {
 	if q.Op == protocol.Work {
 		time.Sleep(ms(q.MS))

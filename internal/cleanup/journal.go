@@ -50,7 +50,6 @@ type Entry struct {
 // journalFolder returns the folder with the journals of this user's runs.
 func journalFolder() (string, error) { return folders.Cache("runs") }
 
-// journalPath returns the path of a run's journal.
 func journalPath(run string) (string, error) {
 	if !isID(run) {
 		return "", fmt.Errorf("%q is not the ID of a run", run)

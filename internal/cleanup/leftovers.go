@@ -49,9 +49,8 @@ func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	return sweepOver(ctx, docker, func(o Owner) bool { return o.dead(me) })
 }
 
-// RemoveOfHosts removes what is left of the runs whose processes ran on the hosts that is accepts. Only the
-// caller that assigns these host names knows that the runs are over: a container that has the same name now
-// cannot tell.
+// RemoveOfHosts removes what is left of the runs on hosts for which is returns true. Only the caller that
+// assigns these host names knows that the runs are over: a container that has the same name now cannot tell.
 func RemoveOfHosts(ctx context.Context, docker *engine.Engine, is func(host string) bool) ([]Leftover, error) {
 	return sweepOver(ctx, docker, func(o Owner) bool { return is(o.host) })
 }

@@ -135,8 +135,8 @@ func TestCleanAfterBoot(t *testing.T) {
 	}
 }
 
-// journalOfDead opens, in a cache folder of its own, the journal of a lockcheck process that is dead and whose
-// number this process has by now.
+// journalOfDead opens, in a cache folder of its own, the journal of a dead lockcheck process. This process now
+// has its number.
 func journalOfDead(t *testing.T) *Journal {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

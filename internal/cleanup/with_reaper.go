@@ -17,7 +17,7 @@ type Registry interface {
 var _ Registry = (*Journal)(nil)
 
 // WithReaper calls do, which starts processes and makes temporary folders outside a run. If this process is
-// killed, a reaper removes those that do has registered. The reaper is started from lockcheck's binary.
+// killed, a reaper removes the registered ones. The reaper is started from lockcheck's binary.
 func WithReaper(binary string, do func(Registry) error) (err error) {
 	me, err := Self()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Cache returns the folder called name in the user's cache folder, and creates it if necessary. Only this user
 // can change the folder.
 //
-// Without a cache folder (HOME is not set) it is in the folder for temporary files, where another user could
+// Without a cache folder (HOME is not set) it is in the folder for temporary files. There another user could
 // have created a folder of that name first. lockcheck does what the files in the folder say, so a folder that
 // belongs to another user is an error.
 func Cache(name string) (string, error) {
@@ -66,8 +66,8 @@ func isMine(about os.FileInfo) bool {
 	return known && int(status.Uid) == os.Geteuid()
 }
 
-// checkOwn returns an error that says why other users can change a folder, or why the path is no folder; nil if
-// only this user can change it. It does not follow a symbolic link.
+// checkOwn returns nil if only this user can change a folder. Otherwise the error says why others can, or why
+// the path is no folder. It does not follow a symbolic link.
 func checkOwn(folder string) error {
 	about, err := os.Lstat(folder)
 	if err != nil {
@@ -98,9 +98,9 @@ func Temporary() (string, error) { return os.MkdirTemp("", "lockcheck-") }
 // temporaryName matches the names that os.MkdirTemp gives to the folders of Temporary.
 var temporaryName = regexp.MustCompile(`^lockcheck-[0-9]+$`)
 
-// IsTemporary returns an error unless the path is that of a folder made by Temporary for this user; nil also if
-// nothing exists there any more. Call it before removing a path that a file names, because the file may name
-// any path.
+// IsTemporary returns an error unless the path is that of a folder made by Temporary for this user. If the
+// folder no longer exists, it returns nil. Call it before removing a path that a file names, because the file
+// may name any path.
 func IsTemporary(path string) error {
 	if !temporaryName.MatchString(filepath.Base(path)) || filepath.Clean(path) != path || filepath.Dir(path) != filepath.Clean(os.TempDir()) {
 		return fmt.Errorf("%q is not a temporary folder of lockcheck in %s (TMPDIR)", path, os.TempDir())
