@@ -9,16 +9,16 @@ import (
 	"lockcheck/history"
 )
 
-// noFault is the role of the time before the first fault.
+// noFault is the role under which the time before the first fault is counted.
 const noFault = "no fault"
 
-// States of a lock by the record, moments of a worker's call, and phases of a fault.
+// States of the lock according to the history, moments of a worker's calls, and phases of a fault.
 const (
 	free    = "free"
 	held    = "held"
-	expired = "expired" // the lease can have ended and the holder has not released it
-	queued  = "queued"  // held, and another worker asks for it
-	unknown = "unknown" // since a call with an unknown outcome
+	expired = "expired" // the lease may have ended, and the holder has not released the lock
+	queued  = "queued"  // held, and another worker waits for it
+	unknown = "unknown" // a call on this key had an unknown outcome
 
 	outside   = "outside"
 	acquiring = "acquiring"
@@ -31,12 +31,12 @@ const (
 	after     = "after"
 )
 
-func states() []string { return []string{free, held, queued, expired, unknown} }
-func calls() []string  { return []string{outside, acquiring, holding, renewing, releasing} }
-func phases() []string { return []string{beginning, inForce, after} }
+func lockStates() []string  { return []string{free, held, queued, expired, unknown} }
+func callMoments() []string { return []string{outside, acquiring, holding, renewing, releasing} }
+func faultPhases() []string { return []string{beginning, inForce, after} }
 
-// Cell is something that a trial can cover: a fault of a role that is about to begin, in force or healed, in a state
-// of the lock by the record, at a moment of a worker's calls.
+// Cell is one combination that a trial can cover: a fault of a role, the fault's phase, the state of the lock
+// according to the history, and the moment of a worker's calls.
 type Cell struct {
 	Role   string `json:"role"`
 	Phase  string `json:"phase"`
@@ -46,25 +46,25 @@ type Cell struct {
 
 type worker struct {
 	key      string
-	call     string // moment of its call
+	call     string // its present moment, such as acquiring
 	acquired bool
-	leaseEnd int64 // 0 for a lock without one
+	leaseEnd int64 // in ns of the history; 0 for a lock without a lease
 }
 
-// replay follows a history as far as coverage needs it.
+// replay keeps the state of a history, event by event, as far as coverage needs it.
 type replay struct {
-	lease   time.Duration
-	session bool // the client renews the lease by itself
-	workers map[string]*worker
-	holders map[string]*worker // the last worker that was granted each key
-	doubt   map[string]bool    // keys with a call of unknown outcome since their last grant
-	proven  map[string]bool    // faults that were in force at some time
-	faults  map[string]*inflicted
-	met     map[Cell]bool
-	begun   bool // the first fault has, if only as a request
+	lease       time.Duration
+	session     bool // the client renews the lease on its own
+	workers     map[string]*worker
+	holders     map[string]*worker // the last worker that each key was granted to
+	uncertain   map[string]bool    // keys with a call of unknown outcome since their last grant
+	proven      map[string]bool    // IDs of the faults that were proven at any time
+	faults      map[string]*inflicted
+	covered     map[Cell]bool
+	faultsBegan bool // the first fault was at least requested
 }
 
-// inflicted is a proven fault in its present phase.
+// inflicted is a proven fault and its present phase.
 type inflicted struct {
 	role    string
 	targets []string
@@ -72,11 +72,11 @@ type inflicted struct {
 	healed  int64
 }
 
-// cover lists the cells that a run covered, by its history alone.
+// cover lists the cells that a run covered. It reads nothing but the history.
 func cover(h *history.History) []Cell {
 	r := replay{
 		lease: h.Header.Lease, session: h.Header.Session, workers: make(map[string]*worker), holders: make(map[string]*worker),
-		doubt: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), met: make(map[Cell]bool),
+		uncertain: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), covered: make(map[Cell]bool),
 	}
 	for _, w := range h.Header.Workers {
 		r.workers[w] = &worker{call: outside}
@@ -91,14 +91,14 @@ func cover(h *history.History) []Cell {
 	for _, e := range events {
 		switch {
 		case e.Fault != nil:
-			r.fault(e)
+			r.applyFault(e)
 		case r.workers[e.Process] != nil:
-			r.work(e)
-			r.note(e)
+			r.applyCall(e)
+			r.coverEvent(e)
 		}
 	}
 	var all []Cell
-	for c := range r.met {
+	for c := range r.covered {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Cell) int {
@@ -107,7 +107,7 @@ func cover(h *history.History) []Cell {
 	return all
 }
 
-func (r *replay) work(e history.Event) {
+func (r *replay) applyCall(e history.Event) {
 	w := r.workers[e.Process]
 	done := e.Type != history.Invoke
 	switch e.F {
@@ -118,32 +118,32 @@ func (r *replay) work(e history.Event) {
 		}
 		w.call = outside
 		if e.Type == history.OK {
-			w.call, w.acquired, w.leaseEnd = holding, true, r.end(e)
+			w.call, w.acquired, w.leaseEnd = holding, true, r.leaseEnd(e)
 			r.holders[e.Key] = w
-			delete(r.doubt, e.Key)
+			delete(r.uncertain, e.Key)
 		}
-		r.doubt[e.Key] = r.doubt[e.Key] || e.Type == history.Info
+		r.uncertain[e.Key] = r.uncertain[e.Key] || e.Type == history.Info
 	case history.Renew:
 		w.call = renewing
 		if done && w.acquired {
 			w.call = holding
 		}
 		if e.Type == history.OK {
-			w.leaseEnd = r.end(e)
+			w.leaseEnd = r.leaseEnd(e)
 		}
-		r.doubt[w.key] = r.doubt[w.key] || e.Type == history.Info
+		r.uncertain[w.key] = r.uncertain[w.key] || e.Type == history.Info
 	case history.Release:
 		w.call = releasing
 		if done {
 			w.call, w.acquired = outside, false
-			r.doubt[w.key] = r.doubt[w.key] || e.Type == history.Info
+			r.uncertain[w.key] = r.uncertain[w.key] || e.Type == history.Info
 		}
 	case history.Lost:
 		w.call, w.acquired = outside, false
 	}
 }
 
-func (r *replay) end(e history.Event) int64 {
+func (r *replay) leaseEnd(e history.Event) int64 {
 	switch {
 	case e.Until != 0:
 		return e.Until
@@ -160,7 +160,7 @@ func (r *replay) state(key string, now int64) string {
 	}
 	holder := r.holders[key]
 	switch {
-	case r.doubt[key]:
+	case r.uncertain[key]:
 		return unknown
 	case holder == nil || !holder.acquired:
 		return free
@@ -172,9 +172,9 @@ func (r *replay) state(key string, now int64) string {
 	return held
 }
 
-// fault follows a fault through its stages. A fault that was not proven covers nothing.
-func (r *replay) fault(e history.Event) {
-	r.begun = true
+// applyFault moves a fault to its next phase. A fault that was never proven covers nothing.
+func (r *replay) applyFault(e history.Event) {
+	r.faultsBegan = true
 	if !r.proven[e.Fault.ID] {
 		return
 	}
@@ -186,20 +186,20 @@ func (r *replay) fault(e history.Event) {
 	f.targets = e.Fault.Targets
 	switch e.Fault.Stage {
 	case history.Requested:
-		r.meet(f, e.Time)
+		r.coverTargets(f, e.Time)
 	case history.Applied:
 		f.phase = inForce
-		r.silence(f, e.Time+r.lease.Nanoseconds())
-		r.meet(f, e.Time)
+		r.endSessions(f, e.Time+r.lease.Nanoseconds())
+		r.coverTargets(f, e.Time)
 	case history.Healed:
 		f.phase, f.healed = after, e.Time
-		r.silence(f, math.MaxInt64)
-		r.meet(f, e.Time)
+		r.endSessions(f, math.MaxInt64)
+		r.coverTargets(f, e.Time)
 	}
 }
 
-// silence sets when sessions end that a fault may keep from being renewed.
-func (r *replay) silence(f *inflicted, end int64) {
+// endSessions sets the end of the sessions that a fault may keep from being renewed.
+func (r *replay) endSessions(f *inflicted, end int64) {
 	for _, target := range f.targets {
 		if w := r.workers[target]; w != nil && r.session {
 			w.leaseEnd = end
@@ -207,34 +207,35 @@ func (r *replay) silence(f *inflicted, end int64) {
 	}
 }
 
-// note covers an event of a worker by every fault that is in force or was healed within a lease.
-func (r *replay) note(e history.Event) {
-	if !r.begun {
+// coverEvent marks an event of a worker as covered under every fault that is in force or was healed less than a
+// lease ago.
+func (r *replay) coverEvent(e history.Event) {
+	if !r.faultsBegan {
 		w := r.workers[e.Process]
-		r.met[Cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
+		r.covered[Cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
 	}
 	for _, f := range r.faults {
 		recent := f.phase == after && e.Time-f.healed < max(r.lease, time.Second).Nanoseconds()
 		if f.phase == inForce || recent {
-			r.meet(f, e.Time)
+			r.coverTargets(f, e.Time)
 		}
 	}
 }
 
-// meet covers the calls of the targets of a fault; for a fault of servers, those of all workers.
-func (r *replay) meet(f *inflicted, now int64) {
-	whom := make(map[string]*worker)
+// coverTargets marks the cells of a fault's target workers as covered. A fault of servers affects all workers.
+func (r *replay) coverTargets(f *inflicted, now int64) {
+	affected := make(map[string]*worker)
 	for _, target := range f.targets {
 		if w := r.workers[target]; w != nil {
-			whom[target] = w
+			affected[target] = w
 		}
 	}
-	if len(whom) == 0 {
-		whom = r.workers
+	if len(affected) == 0 {
+		affected = r.workers
 	}
-	for _, w := range whom {
+	for _, w := range affected {
 		if w.key != "" {
-			r.met[Cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
+			r.covered[Cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
 		}
 	}
 }

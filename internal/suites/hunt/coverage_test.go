@@ -8,7 +8,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestCover: each state of the lock and moment of a call is told from the history alone.
+// TestCover derives each state of the lock and each moment of a call from the history alone.
 func TestCover(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	call := func(at int64, worker string, f history.Function, of history.Type, more ...func(*history.Event)) history.Event {
@@ -35,7 +35,7 @@ func TestCover(t *testing.T) {
 			fault(130, history.Healed),
 			call(140, "w1", history.Release, history.Invoke),
 			call(150, "w1", history.Release, history.Info),
-			call(5000, "w1", history.Acquire, history.Invoke), // long after
+			call(5000, "w1", history.Acquire, history.Invoke), // long after the fault was healed
 		},
 	}
 	const role = "pause of holder"
@@ -73,9 +73,9 @@ func TestCover(t *testing.T) {
 	session.Header.Session = true
 	session.Events = []history.Event{
 		call(1, "w1", history.Acquire, history.Invoke), call(2, "w1", history.Acquire, history.OK),
-		call(500, "w2", history.Acquire, history.Invoke), // it is renewed
+		call(500, "w2", history.Acquire, history.Invoke), // the session is being renewed
 		fault(510, history.Requested), fault(511, history.Applied), fault(512, history.Proven),
-		call(700, "w2", history.Acquire, history.OK), // it is not
+		call(700, "w2", history.Acquire, history.OK), // the session is no longer renewed
 		call(710, "w2", history.Release, history.Invoke),
 		call(720, "w2", history.Release, history.OK),
 	}

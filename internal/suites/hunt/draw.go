@@ -10,11 +10,11 @@ import (
 	"lockcheck/nemesis"
 )
 
-// maxSteps is the most faults of a trial.
+// maxSteps is the largest number of faults in a trial.
 const maxSteps = 3
 
-// draw makes a trial by chance alone. Each kind of fault is left out with even odds, because some hide what others do
-// (swarm testing).
+// draw makes a random trial. Each kind of fault is left out with even odds, because some faults hide what
+// other faults do (swarm testing).
 func (s space) draw(rng *rand.Rand) Trial {
 	workers, section, seed := oneOf(rng, workerCounts()), oneOf(rng, sections()), rng.Uint64N(1_000_000)
 	t := Trial{Seed: seed, Use: trials.Use{
@@ -68,7 +68,7 @@ func (s space) step(rng *rand.Rand, kinds []string) Step {
 	return step
 }
 
-// change makes a trial that differs from another one in one value.
+// change makes a trial that differs from the given one in a single value.
 func (s space) change(rng *rand.Rand, t Trial) Trial {
 	t.Steps = slices.Clone(t.Steps)
 	t.Seed = rng.Uint64N(1_000_000)
@@ -124,7 +124,7 @@ func (s space) changeStep(rng *rand.Rand, step *Step) {
 	}
 }
 
-// normal is the one form of all trials that mean the same.
+// normal returns the canonical form of a trial: trials that mean the same have equal normal forms.
 func (t Trial) normal() Trial {
 	t.Steps = slices.Clone(t.Steps)
 	for i := range t.Steps {
@@ -133,9 +133,9 @@ func (t Trial) normal() Trial {
 			step.Order = apart
 		}
 		if step.When == "" && (step.Target == "holder" || step.Target == actor) {
-			step.When = nemesis.WhenHolding // without a moment there is no holder
+			step.When = nemesis.WhenHolding // without a moment to wait for, nobody need hold the lock
 		}
-		step.Half = step.Half && lasts(step.When)
+		step.Half = step.Half && canLast(step.When)
 		t.Renew = t.Renew || step.When == nemesis.WhenRenewing
 		if history.Does(step.Fault, history.Ends) && nemesis.MeansWorkers(step.Target) {
 			t.Workers = max(t.Workers, 1+nemesis.LeastAlive)
@@ -146,7 +146,7 @@ func (t Trial) normal() Trial {
 
 func (s Step) aim() aim { return aim{s.Fault, s.Target, s.From} }
 
-// useValues are the values of a trial about the use of the lock.
+// useValues describes how the trial uses the lock, one string per value.
 func (t Trial) useValues() []string {
 	return []string{
 		fmt.Sprintf("workers %d", t.Workers), fmt.Sprintf("section %v", t.Section), fmt.Sprintf("renew %v", t.Renew),
@@ -160,7 +160,8 @@ func (s Step) values() []string {
 	}
 }
 
-// pairs lists the pairs of values that the trial covers. Two faults are no pair: there are too many of those.
+// pairs lists the pairs of values that the trial covers. Pairs of two faults are left out: there are too
+// many.
 func (t Trial) pairs() []string {
 	use := t.useValues()
 	all := pairsOf(use)

@@ -50,8 +50,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestFixed: all trials have the servers that the hunt was given, and its lease unless it is the
-// long one.
+// TestFixed: every trial has the number of servers that the hunt was given. Every trial has the hunt's lease,
+// except those with the long lease.
 func TestFixed(t *testing.T) {
 	const lease = 700 * time.Millisecond
 	p, err := Plan{Lock: "redlock", Nodes: 3, TTL: lease}.Ready()
@@ -68,8 +68,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// TestDraw: what is drawn is supported, changes of it are, too, and all of both differ in
-// what they can.
+// TestDraw: drawn trials and changes of them are supported, and both vary in everything that can vary.
 func TestDraw(t *testing.T) {
 	for _, lock := range []string{"memory", "none", "redlock", "etcd-v3lock"} {
 		p := ready(t, lock)
@@ -98,7 +97,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestClockSteps: clocks are moved so far that it can be proven, in the shortest lease, too.
+// TestClockSteps: clocks move far enough to prove the step, even with the shortest lease.
 func TestClockSteps(t *testing.T) {
 	for _, fault := range []string{history.Clock, history.ClockStrobe} {
 		for _, leases := range clocksOf(fault) {
@@ -111,7 +110,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestSameSeed: the same seed draws the same.
+// TestSameSeed: the same seed draws the same trial.
 func TestSameSeed(t *testing.T) {
 	p := ready(t, "memory")
 	draw := func(seed uint64) string { return p.space.draw(rand.New(rand.NewPCG(seed, 0))).key() }
@@ -128,24 +127,24 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestSinglesBeyond: a lock that is renewed, asked or not, is also held for longer than a lease.
+// TestSinglesBeyond: a lock that is renewed, by its user or its client, is also held for longer than a lease.
 func TestSinglesBeyond(t *testing.T) {
 	for lock, want := range map[string]bool{"memory": true, "etcd-v3lock": true, "consul": true, "redis-noexpiry": false} {
 		p := ready(t, lock)
-		longer := slices.ContainsFunc(newGuide(p).single, func(t Trial) bool { return t.Section > 1 && !t.Long })
+		longer := slices.ContainsFunc(newGuide(p).first, func(t Trial) bool { return t.Section > 1 && !t.Long })
 		if longer != want {
 			t.Errorf("%s is held for longer than a lease: %v", lock, longer)
 		}
 	}
 }
 
-// TestLockDelay: a lock that is kept from others after its holder is lost takes no minutes to be
-// hunted.
+// TestLockDelay: hunting a lock with a lock delay after the loss of its holder does not take minutes per
+// trial.
 func TestLockDelay(t *testing.T) {
 	for _, c := range []struct {
 		lock string
 		long bool
-		want time.Duration // until a silent holder's lock is free
+		want time.Duration // until the lock of a silent holder is free
 	}{
 		{"consul", false, 3 * time.Second}, {"consul", true, 11 * time.Second}, {"etcd", true, 10 * time.Second}, {"etcd", false, 2 * time.Second},
 	} {
@@ -158,8 +157,8 @@ func TestLockDelay(t *testing.T) {
 	}
 }
 
-// TestSingles: each fault is tried alone on each role, and all kinds early; of each kind whoever
-// asks for the lock and the leader come first.
+// TestSingles: each fault is tried alone on each role, and all kinds of faults are tried early. Within a
+// kind, users of the lock and the leader come first.
 func TestSingles(t *testing.T) {
 	for lock, want := range map[string]map[aim]int{
 		"redlock":   {{fault: "pause", target: "holder"}: 2, {fault: "pause", target: "one"}: 3, {fault: "clock", target: "one"}: 2},
@@ -176,10 +175,10 @@ func TestSingles(t *testing.T) {
 			if i < len(p.space.kinds) {
 				kinds[step.Fault] = true
 			}
-			if p.space.turn(step.aim()) < turns[step.Fault] {
+			if p.space.priority(step.aim()) < turns[step.Fault] {
 				t.Errorf("%s: %s comes late", lock, trial)
 			}
-			turns[step.Fault] = p.space.turn(step.aim())
+			turns[step.Fault] = p.space.priority(step.aim())
 		}
 		if len(kinds) != len(p.space.kinds) {
 			t.Errorf("%s: the first %d trials have the kinds %v", lock, len(p.space.kinds), kinds)
@@ -199,13 +198,13 @@ func TestSingles(t *testing.T) {
 	}
 }
 
-// TestInOrder: late answers, and grants of a leader that is cut off, are tried early and can be
-// run, where a lease is long enough for them.
+// TestInOrder: late answers, and grants of a leader that is cut off, are tried early and can run if a lease
+// is long enough for them.
 func TestInOrder(t *testing.T) {
 	for lock, want := range map[string]int{"memory": 4, "redis": 4, "redis-failover": 5, "etcd-v3lock": 3, "none": 0} {
 		p := ready(t, lock)
 		ordered := 0
-		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+7, len(newGuide(p).single))] {
+		for _, trial := range newGuide(p).first[:min(len(p.space.kinds)+7, len(newGuide(p).first))] {
 			if len(trial.Steps) == 0 || len(trial.Steps) == 1 && trial.Steps[0].When != nemesis.WhenReleasing {
 				continue
 			}
@@ -220,7 +219,8 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// TestTurn: whom the lock depends on comes before others, and kept from everybody before from some.
+// TestTurn: the processes that the lock depends on come before others. Cutting one off from everybody comes
+// before cutting it off from some.
 func TestTurn(t *testing.T) {
 	for _, c := range []struct {
 		lock string
@@ -232,16 +232,16 @@ func TestTurn(t *testing.T) {
 		{"redlock", aim{target: "minority"}, 0}, {"redlock", aim{target: "one"}, 2},
 		{"redis", aim{target: "one"}, 0}, {"redis", aim{target: "waiter"}, 0},
 	} {
-		if got := ready(t, c.lock).space.turn(c.aim); got != c.want {
+		if got := ready(t, c.lock).space.priority(c.aim); got != c.want {
 			t.Errorf("%s, %v: %d, want %d", c.lock, c.aim, got, c.want)
 		}
 	}
 }
 
-// TestSinglesRenewed: faults of servers are tried in long leases that are renewed and in such that are not.
+// TestSinglesRenewed: faults of servers are tried with long leases, both renewed and not renewed.
 func TestSinglesRenewed(t *testing.T) {
 	renewed := make(map[bool]int)
-	for _, trial := range newGuide(ready(t, "redlock")).single {
+	for _, trial := range newGuide(ready(t, "redlock")).first {
 		if trial.Long && trial.Section > shortest {
 			renewed[trial.Renew]++
 		}
@@ -251,10 +251,10 @@ func TestSinglesRenewed(t *testing.T) {
 	}
 }
 
-// TestSinglesInTurn: the same seed has the same order, and what was tried is not tried again.
+// TestSinglesInTurn: the same seed gives the same order, and a trial is not made twice.
 func TestSinglesInTurn(t *testing.T) {
 	p := ready(t, "redlock")
-	singles := newGuide(p).single
+	singles := newGuide(p).first
 	g := newGuide(p)
 	g.learn(singles[0], nil, 0, true)
 	if next := g.next(rand.New(rand.NewPCG(1, 2))); next.key() != singles[1].key() {
@@ -262,7 +262,7 @@ func TestSinglesInTurn(t *testing.T) {
 	}
 }
 
-// TestCovering: the first trials try all pairs of values that there are of a step.
+// TestCovering: the first trials cover all pairs of values that a step can have.
 func TestCovering(t *testing.T) {
 	p := ready(t, "redlock")
 	g := newGuide(p)
@@ -281,11 +281,11 @@ func TestCovering(t *testing.T) {
 	}
 }
 
-// TestRungs: of each rung the better half goes on.
+// TestRungs: the better half of each rung goes on to the next.
 func TestRungs(t *testing.T) {
 	p := ready(t, "memory")
 	g := newGuide(p)
-	g.single, g.stale = nil, enoughPairs
+	g.first, g.stale = nil, enoughPairs
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, want := range []int{8, 4, 2, 1, 0, 8} {
 		for i := range generation {
@@ -302,11 +302,11 @@ func TestRungs(t *testing.T) {
 	}
 }
 
-// TestFirstRung: what is changed first are the best of all trials that were made before.
+// TestFirstRung: the first trials to be changed are the best of all trials made before.
 func TestFirstRung(t *testing.T) {
 	g := newGuide(ready(t, "redlock"))
 	rng := rand.New(rand.NewPCG(1, 2))
-	first := len(g.single) + generation
+	first := len(g.first) + generation
 	for made := 0; len(g.pool) == 0; made++ {
 		if made > first+enoughPairs+2*generation {
 			t.Fatal("nothing is ever changed")
@@ -327,7 +327,7 @@ func TestFirstRung(t *testing.T) {
 	}
 }
 
-// TestBlindShare: at any time the share of blind trials is the one asked for.
+// TestBlindShare: the share of blind trials is as requested at any time.
 func TestBlindShare(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 1} {
 		p := ready(t, "memory")
@@ -345,12 +345,12 @@ func TestBlindShare(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: a first trial of a hunt that failed, or whose faults met nobody, is to be made once more.
+// TestMadeAgain: a first trial that failed, or whose fault was not exercised, is made once more.
 func TestMadeAgain(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		attempt attempt
-		unmade  int // fewer than at first
+		unmade  int // by how much the number of first trials still to be made has fallen
 	}{
 		{"it told something", attempt{Proven: true}, 1},
 		{"its fault met nobody", attempt{}, 0},
@@ -358,25 +358,25 @@ func TestMadeAgain(t *testing.T) {
 		{"it was made again", attempt{Number: 1}, 1},
 	} {
 		f := newFolder("", ready(t, "memory"), nil)
-		singles := len(f.guide.single)
-		c.attempt.Trial = f.guide.single[len(withoutFaults())]
+		singles := len(f.guide.first)
+		c.attempt.Trial = f.guide.first[len(withoutFaults())]
 		for range c.attempt.Number {
 			f.apply(entry{Tried: &c.attempt})
 		}
 		f.apply(entry{Tried: &c.attempt})
-		if got := singles - len(f.guide.single); got != c.unmade {
+		if got := singles - len(f.guide.first); got != c.unmade {
 			t.Errorf("%s: %d first trials fewer, want %d", c.name, got, c.unmade)
 		}
 	}
 }
 
-// TestGuideGoesOn: a hunt that was interrupted aims on as if it had not been, and makes a first trial
-// that told nothing once more.
+// TestGuideGoesOn: a resumed hunt chooses trials as if it had not been interrupted. It also repeats a first
+// trial that showed nothing.
 func TestGuideGoesOn(t *testing.T) {
 	p := ready(t, "memory")
 	one, again := newGuide(p), newGuide(p)
 	rng := rand.New(rand.NewPCG(1, 2))
-	singles := len(one.single)
+	singles := len(one.first)
 	for i := range singles + 2*generation + 7 {
 		trial := one.next(rng)
 		if i == 0 {
@@ -388,8 +388,8 @@ func TestGuideGoesOn(t *testing.T) {
 		one.learn(trial, nil, near, true)
 		again.learn(trial, nil, near, true)
 	}
-	if len(one.single) > 0 || one.made != 2*generation+6 {
-		t.Errorf("%d first trials are left, and %d others were made", len(one.single), one.made)
+	if len(one.first) > 0 || one.made != 2*generation+6 {
+		t.Errorf("%d first trials are left, and %d others were made", len(one.first), one.made)
 	}
 	if again.made != one.made || again.stale != one.stale || again.asked != one.asked || len(again.pool) != len(one.pool) || len(again.pairs) != len(one.pairs) {
 		t.Errorf("made %d and %d, covering %d and %d, asked %d and %d, pool of %d and %d, pairs %d and %d", again.made, one.made,
@@ -397,7 +397,7 @@ func TestGuideGoesOn(t *testing.T) {
 	}
 }
 
-// An attempt that a fault meets goes on when the fault is over, unless it is to be brief.
+// TestWait: an attempt that a fault hits continues after the fault, unless attempts are to be brief.
 func TestWait(t *testing.T) {
 	paused := Trial{Use: trials.Use{Workers: 3, Section: 1.6}, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 2.5}}}
 	brief, long := paused, paused
@@ -423,7 +423,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestAsFarAs: of a trial those steps are left that began and may have met somebody.
+// TestAsFarAs keeps the steps of a trial that began and may have been exercised.
 func TestAsFarAs(t *testing.T) {
 	trial := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{
 		{Fault: history.Kill, Target: "one", When: nemesis.WhenHolding, Length: 1.3},
@@ -436,7 +436,7 @@ func TestAsFarAs(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		faults []checker.FaultCoverage
-		want   []string // their kinds
+		want   []string // the faults of the steps that are left
 	}{
 		{"none began", nil, nil},
 		{"both met", []checker.FaultCoverage{fault(0, true, true, true), fault(1, true, true, true)}, []string{history.Kill, history.Pause}},

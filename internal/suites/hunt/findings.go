@@ -9,19 +9,20 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Signature tells findings apart.
+// Signature identifies a finding.
 type Signature struct {
 	Property checker.Property `json:"property"`
-	// Cause is one of the checker.Cause constants; "" for a property whose violations have none.
+	// Cause is one of the checker.Cause constants; "" for a property whose violations have no cause.
 	Cause string `json:"cause,omitempty"`
 	// NotNotified: a holder without a known deadline was replaced, worked on, and got no loss notification.
 	NotNotified bool `json:"not_notified,omitempty"`
-	// DataLost: the disk of a server had been emptied. No queue and no counter outlives that, so the same property
-	// violated without it is another finding.
+	// DataLost: a fault had emptied a server's disk. Queues and counters do not survive that, so a violation
+	// of the same property without data loss is a different finding.
 	DataLost bool `json:"data_lost,omitempty"`
 }
 
-// key is equal for two forms of one finding: an overlap and what it does to the data have one cause.
+// key is equal for two forms of one finding. For example, an overlap and the stale write that follows from it
+// have one cause and so one key.
 func (s Signature) key() string {
 	if s.Cause != "" && slices.Contains(consequences(), s.Property) {
 		return s.Cause
@@ -46,7 +47,7 @@ func (s Signature) String() string {
 	return text
 }
 
-// consequences are the properties that one cause violates together, the most telling first.
+// consequences are the properties that one cause can violate together, the most informative first.
 func consequences() []checker.Property {
 	return []checker.Property{checker.MutualExclusion, checker.NoStaleWrite, checker.NoLostUpdate}
 }
@@ -55,7 +56,7 @@ func consequences() []checker.Property {
 type sighting struct {
 	Signature
 	What string `json:"what"`
-	// Trial is the trial as far as it got: it ended with the first violation.
+	// Trial is the trial up to its first violation, at which the run ended.
 	Trial Trial `json:"trial"`
 }
 
@@ -65,9 +66,9 @@ type seen struct {
 	inherent []string
 }
 
-// look sets what is inherent in leases apart from findings, by what the checkers found alone.
-func look(h history.Header, r checker.Results) seen {
-	v := viewer{header: h, results: r}
+// findingsIn separates findings from what is inherent in leases. It uses only what the checkers reported.
+func findingsIn(h history.Header, r checker.Results) seen {
+	v := observer{header: h, results: r}
 	if r.Verdict == checker.Broken { // the run failed, so nothing follows from it
 		return v.seen
 	}
@@ -87,24 +88,25 @@ func look(h history.Header, r checker.Results) seen {
 	return v.seen
 }
 
-// isIn says whether a run shows the finding. The second opinion on its own is looked for whatever else a run shows.
+// isIn says whether a run shows the finding. The linearizability check, a second opinion, counts in every
+// run.
 func (s Signature) isIn(o runs.Outcome) bool {
 	if s.Property == checker.Linearizability {
 		return true
 	}
-	return slices.ContainsFunc(look(o.History.Header, o.Results).findings, func(f sighting) bool {
+	return slices.ContainsFunc(findingsIn(o.History.Header, o.Results).findings, func(f sighting) bool {
 		return f.key() == s.key() && (f.NotNotified || !s.NotNotified)
 	})
 }
 
-type viewer struct {
+type observer struct {
 	seen
 	header  history.Header
 	results checker.Results
 }
 
-// dataLost says whether a fault emptied the disk of a server before the end of any violation.
-func (v *viewer) dataLost(found checker.Finding) bool {
+// dataLost says whether a fault emptied a server's disk before at least one of the violations ended.
+func (v *observer) dataLost(found checker.Finding) bool {
 	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool {
 		before := func(i checker.Incident) bool { return f.Begin < max(i.From, i.To) }
 		return f.Applied && f.Kind == history.Wipe && (len(found.Violations) == 0 || slices.ContainsFunc(found.Violations, before))
@@ -118,8 +120,9 @@ func example(f checker.Finding) string {
 	return f.Violations[0].What
 }
 
-// add keeps the first sighting of each finding. What an expired grant or a wrong release led to is no other finding.
-func (v *viewer) add(s Signature, what string) {
+// add keeps the first sighting of each finding. A consequence of an expired grant or of a wrong release is
+// not a finding of its own.
+func (v *observer) add(s Signature, what string) {
 	explained := map[string]checker.Property{
 		checker.CauseExpiredGrant: checker.NoExpiredGrant, checker.CauseReleasedByOther: checker.NoWrongRelease,
 	}
@@ -134,12 +137,12 @@ func (v *viewer) add(s Signature, what string) {
 	}
 }
 
-// vouches says that holders know a deadline, so they need no loss notification.
-func (v *viewer) vouches() bool { return v.header.Lease > 0 && !v.header.Session }
+// vouches says whether holders know their deadline, so that they need no loss notification.
+func (v *observer) vouches() bool { return v.header.Lease > 0 && !v.header.Session }
 
-// overlaps judges holders of a lock at the same time. Use after expiry is inherent, except by a running holder that
-// knows no deadline and was not notified.
-func (v *viewer) overlaps() {
+// overlaps judges overlapping holds of one lock. Use after expiry is inherent in leases, with one exception:
+// a running holder that knows no deadline and was not notified.
+func (v *observer) overlaps() {
 	for _, o := range v.results.Finding(checker.MutualExclusion).Violations {
 		s := Signature{Property: checker.MutualExclusion, Cause: o.Cause}
 		switch {
@@ -154,24 +157,26 @@ func (v *viewer) overlaps() {
 	}
 }
 
-// notified says whether the earlier holder of an overlap learned that its lock is gone before it released it.
-func (v *viewer) notified(o checker.Incident) bool {
+// notified says whether the earlier holder of an overlap learned that it had lost the lock before it released
+// it.
+func (v *observer) notified(o checker.Incident) bool {
 	if len(o.Grants) == 0 {
-		return true // unknown, so no accusation rests on it
+		return true // the holder is unknown, and an unknown must not accuse the lock
 	}
 	i := slices.IndexFunc(v.results.Holds, func(h checker.Hold) bool { return h.Grant == o.Grants[0] })
 	return i < 0 || v.results.Holds[i].Ended == checker.EndedByLost || v.results.Holds[i].Ended == checker.EndedByDeadline
 }
 
-// inherent says whether no lock can prevent a cause.
+// inherent says whether no lock with leases can prevent a cause.
 func inherent(cause string) bool {
 	i := slices.IndexFunc(checker.Causes(), func(c checker.Cause) bool { return c.Name == cause })
 	return i >= 0 && checker.Causes()[i].Inherent
 }
 
-// data judges stale writes and lost updates. What follows from an overlap is no other finding. A holder that was cut
-// off is judged by its overlap alone, which says whether it was notified.
-func (v *viewer) data() {
+// data judges stale writes and lost updates. A consequence of an overlap is not a finding of its own. A
+// holder that was cut off is judged by its overlap alone, because only the overlap says whether the holder
+// was notified.
+func (v *observer) data() {
 	for _, p := range consequences()[1:] {
 		f := v.results.Finding(p)
 		if f.Verdict != checker.Violation {
@@ -190,8 +195,8 @@ func (v *viewer) data() {
 	}
 }
 
-// near is how near a run was to a violation, from 0 to 1, by what is left of what keeps holders apart.
-func near(h history.Header, r checker.Results, s seen) float64 {
+// nearness scores from 0 to 1 how close a run came to a violation.
+func nearness(h history.Header, r checker.Results, s seen) float64 {
 	score := 0.9 * closeness(h, r.Holds)
 	for _, sign := range []struct {
 		is    bool
@@ -210,8 +215,8 @@ func near(h history.Header, r checker.Results, s seen) float64 {
 	return score
 }
 
-// closeness is how close together two holds by different workers were of which the earlier one did not end by a
-// release: 1 for no time in between, 0 for a lease or more.
+// closeness scores the smallest gap between two holds of different workers, if the earlier hold did not end
+// by a release: 1 for no gap, 0 for a gap of a lease or more.
 func closeness(h history.Header, holds []checker.Hold) float64 {
 	if h.Lease <= 0 {
 		return 0

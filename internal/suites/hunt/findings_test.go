@@ -10,7 +10,7 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// TestLook: what is inherent in leases is set aside, and its like that is none is found.
+// TestLook: what is inherent in leases is set aside, and a near miss that is not inherent is found.
 func TestLook(t *testing.T) {
 	lease, session := history.Header{Lease: time.Second}, history.Header{Lease: time.Second, Session: true}
 	overlap := func(class, cause string) checker.Finding {
@@ -26,7 +26,7 @@ func TestLook(t *testing.T) {
 		header   history.Header
 		holds    []checker.Hold
 		findings []checker.Finding
-		want     []string // keys
+		want     []string // the keys of the signatures
 		inherent int
 	}{
 		{"nothing", lease, nil, nil, nil, 0},
@@ -64,7 +64,7 @@ func TestLook(t *testing.T) {
 			[]checker.Finding{of(checker.Linearizability, ""), of(checker.FencingOrder, "")}, []string{string(checker.FencingOrder)}, 0,
 		},
 	} {
-		s := look(c.header, checker.Results{Verdict: checker.Violation, Findings: c.findings, Holds: c.holds})
+		s := findingsIn(c.header, checker.Results{Verdict: checker.Violation, Findings: c.findings, Holds: c.holds})
 		var keys []string
 		for _, f := range s.findings {
 			keys = append(keys, f.key())
@@ -74,17 +74,17 @@ func TestLook(t *testing.T) {
 		}
 	}
 	broken := checker.Results{Verdict: checker.Broken, Findings: []checker.Finding{overlap(checker.DoubleGrant, checker.CauseTwice)}}
-	if s := look(lease, broken); len(s.findings) > 0 {
+	if s := findingsIn(lease, broken); len(s.findings) > 0 {
 		t.Errorf("a broken run shows %v", s.findings)
 	}
 }
 
-// TestDataLost: a lock that is stuck because its queue is gone hides none that is stuck for another
-// reason.
+// TestDataLost: a lock that is stuck because its queue was wiped does not hide a lock that is stuck for
+// another reason.
 func TestDataLost(t *testing.T) {
 	for _, c := range []struct {
 		kind     string
-		from, to int64 // of what is stuck; of the fault they are 10 and 20
+		from, to int64 // the time during which the lock is stuck; the fault lasts from 10 to 20
 		dataLost bool
 	}{
 		{history.Pause, 15, 30, false},
@@ -93,7 +93,7 @@ func TestDataLost(t *testing.T) {
 		{history.Wipe, 5, 30, true},
 		{history.Wipe, 5, 9, false},
 	} {
-		s := look(history.Header{Servers: []string{"n1"}}, checker.Results{
+		s := findingsIn(history.Header{Servers: []string{"n1"}}, checker.Results{
 			Verdict:  checker.Violation,
 			Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{From: c.from, To: c.to}}}},
 			Faults:   []checker.FaultCoverage{{Kind: c.kind, Targets: []string{"n1"}, Applied: true, Begin: 10, End: 20}},
@@ -104,7 +104,7 @@ func TestDataLost(t *testing.T) {
 	}
 }
 
-// TestIsIn: a run of another cause, or in which a holder was notified, does not show a find.
+// TestIsIn: a run with another cause, or in which the holder was notified, does not show the finding.
 func TestIsIn(t *testing.T) {
 	run := func(class, cause string) runs.Outcome {
 		return runs.Outcome{Judgement: runs.Judgement{History: &history.History{Header: history.Header{Lease: time.Second, Session: true}}, Results: checker.Results{
@@ -137,7 +137,7 @@ func TestIsIn(t *testing.T) {
 	}
 }
 
-// TestNear: what comes nearer to a violation counts more.
+// TestNear: a run that comes nearer to a violation scores higher.
 func TestNear(t *testing.T) {
 	h := history.Header{Lease: time.Second}
 	hold := func(worker string, start, end, leaseEnd time.Duration, ended checker.HoldEnd) checker.Hold {
@@ -148,8 +148,8 @@ func TestNear(t *testing.T) {
 			hold("w1", 0, time.Second, 900*time.Millisecond, ended), hold("w2", time.Second+gap, 2*time.Second+gap, 2*time.Second+gap, checker.EndedByRelease),
 		}}
 	}
-	far, close := near(h, after(time.Second, checker.EndedByLost), seen{}), near(h, after(10*time.Millisecond, checker.EndedByLost), seen{})
-	found := near(h, checker.Results{}, seen{findings: []sighting{{}}})
+	far, close := nearness(h, after(time.Second, checker.EndedByLost), seen{}), nearness(h, after(10*time.Millisecond, checker.EndedByLost), seen{})
+	found := nearness(h, checker.Results{}, seen{findings: []sighting{{}}})
 	if !(far < close && close < found) || found != 1 {
 		t.Errorf("far %v, close %v, found %v", far, close, found)
 	}

@@ -10,23 +10,24 @@ import (
 	"lockcheck/nemesis"
 )
 
-// first lists the trials that come before any is drawn: no fault, one fault at a time, and, after one trial of each kind
-// of fault, what chance hardly ever draws.
+// first lists the trials that a hunt makes before it draws any. They have no fault or one fault each. After
+// one trial of each kind of fault come the sequences that chance hardly ever draws.
 func (s space) first(rng *rand.Rand) []Trial {
 	all := s.singles(rng)
-	all = slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)
+	all = slices.Insert(all, min(len(s.kinds), len(all)), append(s.leaderCutOff(rng), s.lateAnswers(rng)...)...)
 	return append(withoutFaults(), all...)
 }
 
-// withoutFaults finds what needs no fault: by long sections, or by many holds.
+// withoutFaults lists trials for failures that need no fault, with long sections and with many holds.
 func withoutFaults() []Trial {
 	return []Trial{{Use: trials.Use{Workers: 3, Section: sections()[1]}}, {Use: trials.Use{Workers: 5, Section: shortest}}}
 }
 
-// unreplicated is a trial in which the leader is cut off from the other servers and grants the lock to whoever still
-// reaches it. A service that answers before its replicas know the grant grants the lock again after the failover. The
-// cut begins with a release, so the next grant is the first one under the cut. Its section outlasts a failover.
-func (s space) unreplicated(rng *rand.Rand) []Trial {
+// leaderCutOff is a trial in which the leader is cut off from the other servers, and grants the lock to a
+// worker that still reaches it. A service that answers before its replicas know the grant will grant the lock
+// again after the failover. The cut begins at a release, so the next grant is the first one under the cut.
+// The section outlasts a failover.
+func (s space) leaderCutOff(rng *rand.Rand) []Trial {
 	cut := aim{history.Partition, "leader", "servers"}
 	if !s.long || !slices.Contains(s.whens[cut], nemesis.WhenReleasing) {
 		return nil
@@ -38,8 +39,8 @@ func (s space) unreplicated(rng *rand.Rand) []Trial {
 	}.normal()}
 }
 
-// singles lists trials with one fault that begins while the lock is held, the kinds of faults in turn. Within a kind, the
-// order is that of turn, then chance.
+// singles lists trials with one fault that begins while the lock is held. It takes the kinds of faults in
+// turn. Within a kind, trials are ordered by priority, then at random.
 func (s space) singles(rng *rand.Rand) []Trial {
 	kinds := slices.Clone(s.kinds)
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -60,11 +61,11 @@ func (s space) singles(rng *rand.Rand) []Trial {
 	return all
 }
 
-// late lists trials in which a worker reads an answer late, but within its lease, and in which the holder is then stopped
-// beyond its lease. Only then does it show whether a client asks again in a wrong way. Timeouts of clients are seconds
-// whatever the lease, so the lease is a long one. A late renewal is tried twice: its effect depends on what the client
-// does first when it goes on.
-func (s space) late(rng *rand.Rand) []Trial {
+// lateAnswers lists trials in which a worker reads an answer late but within its lease, and in which the holder then
+// pauses past its lease. Only this sequence shows whether a client wrongly repeats a request. Timeouts of
+// clients are seconds whatever the lease, so the lease is long. A late renewal is tried twice, because its
+// effect depends on what the client does first when it resumes.
+func (s space) lateAnswers(rng *rand.Rand) []Trial {
 	if !s.long {
 		return nil
 	}
@@ -72,9 +73,9 @@ func (s space) late(rng *rand.Rand) []Trial {
 	for _, c := range []struct {
 		workers  int
 		section  float64
-		at, then string // moments of the two faults
+		at, then string // the moments at which the two faults begin
 	}{
-		{3, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing}, // of one hold
+		{3, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing}, // both in one hold
 		{2, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing},
 		{3, 1.6, nemesis.WhenReleasing, nemesis.WhenHolding},
 		{3, 1.6, nemesis.WhenAcquiring, nemesis.WhenHolding},
@@ -98,17 +99,18 @@ const lastsBoth = 3
 func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 	var all []Trial
 	for _, a := range s.aims[kind] {
-		if a.target != actor { // the same as the holder, while the lock is held
+		// While the lock is held, the actor is the holder.
+		if a.target != actor {
 			all = append(all, s.single(rng, a)...)
 		}
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(s.turn(a.Steps[0].aim()), s.turn(b.Steps[0].aim())) })
+	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(s.priority(a.Steps[0].aim()), s.priority(b.Steps[0].aim())) })
 	return all
 }
 
-// mainServers is the role of the servers that the lock depends on most: the leader; among equals a minority, which the
-// lock must survive; or the only server.
+// mainServers is the role of the servers that the lock depends on most. This is the leader. Among equal
+// servers it is a minority, which the lock must survive. With one server it is that server.
 func (s space) mainServers() string {
 	for _, role := range []string{"leader", "minority"} {
 		for _, kind := range s.kinds {
@@ -120,9 +122,9 @@ func (s space) mainServers() string {
 	return "one"
 }
 
-// turn orders the aims of a kind, the lowest first: whoever uses the lock and the main servers, cut off from everybody,
-// then from some; then all others.
-func (s space) turn(a aim) int {
+// priority ranks the aims of a kind, the lowest first: users of the lock and the main servers, cut off from
+// everybody; then the same, cut off from some; then all others.
+func (s space) priority(a aim) int {
 	switch {
 	case !slices.Contains([]string{"holder", "waiter", s.mainServers()}, a.target):
 		return 2
@@ -132,16 +134,18 @@ func (s space) turn(a aim) int {
 	return 0
 }
 
-// single lists the trials of an aim. In one the section ends before the lease. In one the section needs renewals, or a
-// session, and the fault outlasts the leases of the waiters; if the lock allows it, they also give up soon and ask anew.
+// single lists the trials of an aim. In the first, the section ends before the lease. In the second, the
+// section needs renewals or a session, and the fault outlasts the leases of the waiters. If the lock allows
+// it, a third trial lets attempts give up soon and start anew.
 //
-// A fault that servers take long to recover from is tried with a long lease, because libraries take seconds to notice
-// that servers are gone, which is too late for a short lease. It is tried with and without renewals, for less important
-// roles with one of the two, and with many short holds, because a server may lose what it granted under them.
+// Servers take long to recover from some faults. These faults are tried with a long lease, because libraries
+// take seconds to notice that servers are gone, which is too late for a short lease. Important roles are
+// tried with renewals and without, other roles with one of the two at random. All are also tried with many
+// short holds, because a server may lose what it granted during the fault.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	long := s.long && outlasts(a)
-	renewed, both := long && s.renew, s.turn(a) == 0
+	renewed, both := long && s.renew, s.priority(a) == 0
 	within := Trial{Use: trials.Use{Workers: 3, Section: 0.6, Long: long, Renew: renewed && !both && rng.IntN(2) == 0}, Steps: []Step{step}}
 	step.Length, step.Clock = 2.5, lastOf(clocksOf(a.fault))
 	beyond := Trial{Use: trials.Use{Workers: 3, Section: 0.6, Renew: s.renew}, Steps: []Step{step}}
@@ -150,7 +154,7 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 	}
 	all := []Trial{within, beyond}
 	if s.brief {
-		anew := beyond // some libraries sleep before they ask again for a waiter, but not for a new attempt
+		anew := beyond // some libraries sleep before a waiter retries, but not before a new attempt
 		anew.Brief = true
 		all = append(all, anew)
 	}

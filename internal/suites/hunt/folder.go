@@ -22,7 +22,7 @@ const (
 	HTMLFile    = "hunt.html"
 )
 
-// Folder is a hunt on disk: a ledger of every trial that was made and of every finding that was investigated.
+// Folder is a hunt on disk. Its ledger lists every trial made and every finding investigated.
 type Folder struct {
 	Path string
 	Plan Plan
@@ -31,7 +31,7 @@ type Folder struct {
 	guide    *guide
 	attempts []attempt
 	records  []record
-	drawn    map[int]bool // numbers of the trials that were made
+	drawn    map[int]bool // numbers of the trials already made
 }
 
 // heading is the first line of the ledger.
@@ -42,27 +42,27 @@ type heading struct {
 
 const ledgerSchema = 3
 
-// entry is a trial that was made, or what is known of a finding by now.
+// entry is either a trial that was made or the present record of a finding.
 type entry struct {
 	Tried *attempt `json:"tried,omitempty"`
 	Found *record  `json:"found,omitempty"`
 }
 
-// attempt is a trial that was made.
+// attempt is a trial that was made, and what it showed.
 type attempt struct {
-	// Number and the seed of the hunt determine a blind trial. No two trials of a hunt share a number, in
-	// whichever part.
+	// Number, together with the seed of the hunt, determines a blind trial. Numbers are unique across all
+	// parts of a hunt.
 	Number int           `json:"number"`
 	Trial  Trial         `json:"trial"`
 	Blind  bool          `json:"blind,omitempty"`
 	Began  time.Time     `json:"began"`
 	Took   time.Duration `json:"took_ns"`
-	// Failed says why the trial shows nothing about the lock; "" if it does.
+	// Failed says why the trial shows nothing about the lock; "" if it shows something.
 	Failed string `json:"failed,omitempty"`
 	// Proven: at least one fault was proven and exercised.
 	Proven   bool       `json:"proven,omitempty"`
-	Run      string     `json:"run,omitempty"`   // its folder within the hunt; "" if the run was not kept
-	Fresh    []Cell     `json:"fresh,omitempty"` // the coverage that it added
+	Run      string     `json:"run,omitempty"`   // its folder, relative to the hunt's; "" if the run was not kept
+	Fresh    []Cell     `json:"fresh,omitempty"` // cells that no earlier trial covered
 	Near     float64    `json:"near"`
 	Finds    []sighting `json:"finds,omitempty"`
 	Inherent []string   `json:"inherent,omitempty"`
@@ -73,45 +73,46 @@ func (a attempt) shows(s Signature) bool {
 	return slices.ContainsFunc(a.Finds, func(f sighting) bool { return f.key() == s.key() })
 }
 
-// record is what is known of a finding.
+// record is what is known of a finding so far.
 type record struct {
 	Name string `json:"name"`
 	Signature
 	What string `json:"what"`
-	// Source is the number of the trial that is reduced, from 1. Rerun are the trials that were rerun to choose it.
+	// Source is the number, from 1, of the trial that is reduced. Rerun lists the trials that were rerun to
+	// choose it.
 	Source int   `json:"first"`
 	Rerun  []int `json:"gone_into"`
-	// Original is that trial and Reduced the simplest form that still shows the finding. A count of zero runs
-	// says that the form was not measured.
+	// Original is the trial Source, and Reduced the simplest form that still shows the finding. A count of
+	// zero runs means that the form was not measured.
 	Original     Trial `json:"original"`
 	OriginalRuns Count `json:"original_runs"`
 	Reduced      Trial `json:"shrunk"`
 	ReducedRuns  Count `json:"shrunk_runs"`
-	// Partial is the confirmation that showed it most often, of those that were stopped on the way. A stopped
-	// confirmation proves nothing, because what it showed may be the reason why it was stopped. Partial is nil if none of
-	// them showed the finding.
+	// Partial is the confirmation that showed the finding most often before it was stopped; nil if none
+	// showed it. A stopped confirmation proves nothing: the runs may have been stopped because of what they
+	// showed.
 	Partial *Partial `json:"partial,omitempty"`
-	// State is how far the investigation got, and Stopped why it got no further; nil if it ended by itself.
+	// State is how far the investigation got. Stopped is why it went no further; nil if it came to its end.
 	State   State `json:"state,omitempty"`
 	Stopped *Stop `json:"stopped,omitempty"`
-	// File is the reproduction. Control names the change without which the finding shows, and ControlRuns counts
-	// its runs: none showed the finding.
+	// File is the reproduction. Control describes a change under which the finding does not show, and
+	// ControlRuns counts the control's runs, none of which showed it.
 	File        string        `json:"file,omitempty"`
 	Control     string        `json:"control,omitempty"`
 	ControlRuns int           `json:"control_runs,omitempty"`
-	Run         string        `json:"run,omitempty"` // one that shows the finding
-	Runs        int           `json:"runs"`          // that the investigation took
+	Run         string        `json:"run,omitempty"` // a run that shows the finding, relative to the hunt's folder
+	Runs        int           `json:"runs"`          // how many the investigation made
 	Took        time.Duration `json:"took_ns"`
 }
 
-// Partial is what the runs of a trial showed until they were stopped.
+// Partial counts the runs of a trial that was stopped before its last run.
 type Partial struct {
 	Trial Trial `json:"trial"`
 	Count
 }
 
-// Create makes the folder of a new hunt. A folder that holds a hunt already is an error of usage. The plan must be
-// ready.
+// Create makes the folder of a new hunt. The plan must be ready. A folder that already holds a hunt is an
+// error of usage.
 func Create(path string, p Plan) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, runs.Unusable(err)
@@ -130,13 +131,13 @@ func newFolder(path string, p Plan, ledger *suites.Ledger[heading, entry]) *Fold
 	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p), drawn: make(map[int]bool)}
 }
 
-// Holds says whether a folder is that of a hunt.
+// Holds says whether a folder holds a hunt.
 func Holds(path string) bool {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	return err == nil && ledger.Heading.Plan.Lock != ""
 }
 
-// Open reads a hunt and changes nothing.
+// Open reads a hunt without changing it.
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -154,7 +155,7 @@ func Open(path string) (*Folder, error) {
 	}
 	f := newFolder(path, p, ledger)
 	for i, e := range ledger.Entries() {
-		if err := e.checkPaths(); err != nil {
+		if err := e.validatePaths(); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(path, ledgerFile), i+2, err)
 		}
 		f.apply(e)
@@ -162,8 +163,8 @@ func Open(path string) (*Folder, error) {
 	return f, nil
 }
 
-// checkPaths refuses paths that lead out of the folder of the hunt.
-func (e entry) checkPaths() error {
+// validatePaths refuses paths that lead out of the folder of the hunt.
+func (e entry) validatePaths() error {
 	var names []string
 	if e.Tried != nil {
 		names = append(names, e.Tried.Run)
@@ -188,7 +189,7 @@ func (f *Folder) add(e entry) error {
 	return nil
 }
 
-// apply updates what is known by an entry of the ledger.
+// apply updates the state in memory with an entry of the ledger.
 func (f *Folder) apply(e entry) {
 	if a := e.Tried; a != nil {
 		f.attempts = append(f.attempts, *a)
@@ -209,7 +210,7 @@ func (f *Folder) apply(e entry) {
 	}
 }
 
-// recordOf is what is known of a finding; nil if it was never investigated.
+// recordOf is the record of a finding; nil if the finding was never investigated.
 func (f *Folder) recordOf(s Signature) *record {
 	i := slices.IndexFunc(f.records, func(r record) bool { return r.key() == s.key() })
 	if i < 0 {
@@ -218,7 +219,7 @@ func (f *Folder) recordOf(s Signature) *record {
 	return &f.records[i]
 }
 
-// nameOf is the name of a finding. Those of one hunt are numbered.
+// nameOf is the name of a finding. The findings of a hunt are numbered.
 func (f *Folder) nameOf(s Signature) string {
 	if last := f.recordOf(s); last != nil {
 		return last.Name
@@ -230,10 +231,10 @@ func (f *Folder) nameOf(s Signature) string {
 	return name
 }
 
-// maxReruns is how many trials that showed a finding are rerun until one of them shows it reliably.
+// maxReruns bounds how many trials that showed a finding are rerun in search of one that shows it reliably.
 const maxReruns = 3
 
-// findings lists one sighting of each finding, in the order in which trials showed them.
+// findings lists one sighting of each finding, in the order in which trials first showed them.
 func (f *Folder) findings() []sighting {
 	var all []sighting
 	for _, a := range f.attempts {
@@ -246,8 +247,8 @@ func (f *Folder) findings() []sighting {
 	return all
 }
 
-// open lists the findings that can be investigated now. With patience one that shows seldom waits for another trial
-// that shows it.
+// open lists the findings that can be investigated now. If the search is patient, a finding that shows seldom
+// waits for another trial that shows it.
 func (f *Folder) open(patient bool) []record {
 	var all []record
 	for _, s := range f.findings() {
@@ -275,7 +276,7 @@ func (f *Folder) open(patient bool) []record {
 	return all
 }
 
-// sightings are the trials to rerun next for a finding: those with the fewest faults first.
+// sightings lists the trials to rerun next for a finding, those with the fewest faults first.
 func (f *Folder) sightings(of record) []record {
 	var all []record
 	for i, a := range f.attempts {
@@ -290,8 +291,9 @@ func (f *Folder) sightings(of record) []record {
 	return all[:min(len(all), max(0, maxReruns-len(of.Rerun)))]
 }
 
-// skipped says why a finding is not investigated; nil if it is. The second opinion alone accuses a lock only where
-// nothing else does. A lock that fails without any fault has many consequences, of which one is enough.
+// skipped says why a finding is not investigated; nil if it is investigated. The linearizability check, a
+// second opinion, accuses a lock only if no other finding does. A lock that fails without any fault has many
+// findings, and one of them is enough.
 func (f *Folder) skipped(s Signature) *Stop {
 	if s.Property == checker.Linearizability && f.hasOther(s) {
 		return &Stop{Kind: superseded}
@@ -306,7 +308,7 @@ func (f *Folder) skipped(s Signature) *Stop {
 	return nil
 }
 
-// hasOther says whether there is another finding that was confirmed or still may be.
+// hasOther says whether there is another finding that is confirmed or may still be.
 func (f *Folder) hasOther(s Signature) bool {
 	return slices.ContainsFunc(f.findings(), func(o sighting) bool {
 		last := f.recordOf(o.Signature)
@@ -314,8 +316,8 @@ func (f *Folder) hasOther(s Signature) bool {
 	})
 }
 
-// replaces says whether a record counts for more than the last one of its finding: a hunt that goes on for a moment
-// must not forget what it knew.
+// replaces says whether a new record supersedes the last record of its finding. A hunt that is resumed for a
+// moment must not forget what it knew.
 func (r record) replaces(last *record) bool {
 	if last == nil || last.State == Waiting || last.OriginalRuns.Shown == 0 {
 		return true
@@ -324,7 +326,7 @@ func (r record) replaces(last *record) bool {
 	return wentOn || r.isFurtherThan(*last)
 }
 
-// isFurtherThan compares how far two investigations of one finding got.
+// isFurtherThan says whether an investigation of a finding got further than another investigation of it.
 func (r record) isFurtherThan(other record) bool {
 	reached := func(r record) int {
 		switch {
@@ -339,7 +341,7 @@ func (r record) isFurtherThan(other record) bool {
 		}
 		return 0
 	}
-	// Of two that no rerun has shown, the one whose reruns were stopped: its question is still open.
+	// If no rerun showed the finding, the stopped investigation wins, because its question is still open.
 	if reached(r) == 0 && reached(other) == 0 && (r.Stopped == nil) != (other.Stopped == nil) {
 		return r.Stopped != nil
 	}

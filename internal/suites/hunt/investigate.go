@@ -17,21 +17,21 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// State is how far a finding was investigated.
+// State is how far the investigation of a finding got.
 type State string
 
-// States of an investigation. Each of the first group has one transition; an investigation stays in one of the second
-// group, or in the one in which it was stopped.
+// States of an investigation. Each state of the first group has a transition. An investigation ends in a
+// state of the second group, or in the state in which it was stopped.
 const (
-	confirming  State = "confirming"  // trials that showed it are rerun
-	reducing    State = "reducing"    // its trial is made simpler
-	settling    State = "settling"    // the simplest form is rerun: the runs that chose it flatter it
-	measuring   State = "measuring"   // on servers of its own, as "lockcheck repro" runs it
-	controlling State = "controlling" // a change is sought without which it does not show
+	confirming  State = "confirming"  // trials that showed the finding are rerun
+	reducing    State = "reducing"    // the trial is made simpler
+	settling    State = "settling"    // the simplest form is rerun, because the runs that selected it overstate how often it shows
+	measuring   State = "measuring"   // the form is rerun on fresh servers, as "lockcheck repro" runs it
+	controlling State = "controlling" // a change is sought under which the finding does not show
 
-	// Waiting: it was confirmed, but showed seldom, and another trial may show it more often.
+	// Waiting: the finding was confirmed but showed seldom, and another trial may show it more often.
 	Waiting      State = "waiting"
-	notSeenAgain State = "not seen again" // every trial was rerun to the end, and none showed it
+	notSeenAgain State = "not seen again" // every trial was rerun completely, and none showed the finding
 	done         State = "done"
 )
 
@@ -44,22 +44,22 @@ const (
 	outOfTime   StopKind = "out of time"
 	tooBusy     StopKind = "machine too busy"
 	cannotRun   StopKind = "runs failed"
-	unsupported StopKind = "unsupported" // a form that the lock or its servers cannot run
+	unsupported StopKind = "unsupported" // the lock or its servers cannot run a form
 
 	notBegun   StopKind = "not begun"
 	notRerun   StopKind = "another trial not rerun"
-	superseded StopKind = "superseded"      // a second opinion, where other findings accuse the lock
-	needsNone  StopKind = "no fault needed" // the lock fails without any
+	superseded StopKind = "superseded"      // the second opinion, while other findings accuse the lock
+	needsNone  StopKind = "no fault needed" // the lock fails without any fault
 )
 
-// Stop is why an investigation went no further. As an error it ends a series of runs before the series is decided: its
-// counts are no evidence.
+// Stop is why an investigation went no further. As an error it ends a series of runs that is not decided yet,
+// so its counts are no evidence.
 type Stop struct {
 	Kind   StopKind `json:"kind"`
 	At     State    `json:"at,omitempty"`
-	Detail string   `json:"detail,omitempty"` // of an error
+	Detail string   `json:"detail,omitempty"` // the text of an error
 	Count           // the runs of the series that was stopped
-	Of     int      `json:"of,omitempty"` // how many there were to be
+	Of     int      `json:"of,omitempty"` // the planned number of runs
 }
 
 func (s *Stop) Error() string { return cmp.Or(s.Detail, string(s.Kind)) }
@@ -67,22 +67,22 @@ func (s *Stop) Error() string { return cmp.Or(s.Detail, string(s.Kind)) }
 // isSoft says whether a shorter form of the finding may still be run.
 func (s *Stop) isSoft() bool { return s.Kind == outOfTime || s.Kind == tooBusy }
 
-// stopOf is the stop that an error is; nil for any other error.
+// stopOf returns the Stop in an error; nil if there is none.
 func stopOf(err error) *Stop {
 	var stop *Stop
 	_ = errors.As(err, &stop)
 	return stop
 }
 
-// Runs of a finding.
+// Runs and time for a finding.
 const (
 	toConfirm  = 6
 	minControl = 5
-	// batchesLeft divides the time that is left for a repeated form: its own runs and those of a control take about
-	// four batches, and starting them takes some time as well.
+	// batchesLeft divides the time that is left for a repeated form. The form's own runs and those of a
+	// control take about four batches, and starting them takes some time too.
 	batchesLeft = 5
-	// reduceShare is the share of a finding's time for making it smaller. The rest is for what comes after, and more
-	// where runs are too long for it.
+	// reduceShare is the share of a finding's time for making its trial simpler. The rest is for measuring
+	// and controls, which get more if their runs are long.
 	reduceShare = 0.6
 )
 
@@ -91,16 +91,16 @@ type investigation struct {
 	search *search
 	record *record
 	end    time.Time
-	// before is the finding when its confirmed form was taken up again, and written whether a reproduction of
-	// another form was written since.
+	// before is the record when its confirmed form was taken up again. written says whether a reproduction
+	// was written since.
 	before  record
 	written bool
-	kept    []Trial                 // forms on the way from the original to the simplest, which is the last
-	failed  *Stop                   // of a trial that could not be rerun
-	runs    map[string]runs.Outcome // the last run of each form that shows the finding, by the form's key
+	kept    []Trial                 // forms from the original to the simplest, which is the last
+	failed  *Stop                   // why a trial could not be rerun
+	runs    map[string]runs.Outcome // the last run of each form that showed the finding, by the form's key
 }
 
-// transition does what there is to do in a state, and returns the next one; "" if a stop allows none.
+// transition does the work of a state and returns the next state; "" if a stop ends the investigation.
 type transition func(*investigation, context.Context) (State, error)
 
 func transitions() map[State]transition {
@@ -110,31 +110,30 @@ func transitions() map[State]transition {
 	}
 }
 
-// begin is the state in which a finding is taken up.
-func (r record) begin() State {
+// firstState is the state in which the investigation of a finding starts or continues.
+func (r record) firstState() State {
 	if r.OriginalRuns.Shown == 0 || r.State == Waiting || r.State == confirming {
 		return confirming
 	}
 	return reducing
 }
 
-// investigate takes a finding as far as there is time for. What it reached, and why it went no further, is in the
-// record, after an error too.
+// investigate takes a finding as far as time allows. The record has the result and the reason for any stop,
+// even after an error.
 func (s *search) investigate(ctx context.Context, r *record) error {
 	began := time.Now()
 	share := time.Duration(findingShare * float64(s.machine.Budget))
 	i := &investigation{search: s, record: r, end: earlier(s.end, began.Add(share)), runs: make(map[string]runs.Outcome)}
-	err := errors.Join(i.run(ctx, r.begin()), i.keepOne())
+	err := errors.Join(i.run(ctx, r.firstState()), i.keepOne())
 	took := time.Since(began)
 	r.Took += took
 	s.investigated += took
 	return err
 }
 
-// run makes transitions until none is left. Stops are kept in the record, the first one alone; any other error is
-// returned as well.
+// run makes transitions until none is left. The record keeps the first stop. Any other error is returned.
 func (i *investigation) run(ctx context.Context, state State) error {
-	defer i.restore()
+	defer i.restoreWritten()
 	for {
 		do, is := transitions()[state]
 		if !is {
@@ -142,7 +141,7 @@ func (i *investigation) run(ctx context.Context, state State) error {
 		}
 		if state == reducing {
 			i.before = *i.record
-			i.record.Control, i.record.ControlRuns = "", 0 // perhaps of another form
+			i.record.Control, i.record.ControlRuns = "", 0 // may belong to another form
 		}
 		next, err := do(i, ctx)
 		if err != nil && i.record.Stopped == nil {
@@ -164,7 +163,7 @@ func (i *investigation) run(ctx context.Context, state State) error {
 	return nil
 }
 
-// stopAt is the stop of a state by an error of any kind.
+// stopAt turns any error in a state into a Stop.
 func stopAt(state State, err error) *Stop {
 	stop := Stop{Kind: cannotRun, Detail: err.Error()}
 	if s := stopOf(err); s != nil {
@@ -174,16 +173,16 @@ func stopAt(state State, err error) *Stop {
 	return &stop
 }
 
-// onward is the next state after a transition, unless a stop allows no more runs.
-func onward(next State, err error) (State, error) {
+// nextUnlessStopped returns the next state, or "" if a stop rules out further runs.
+func nextUnlessStopped(next State, err error) (State, error) {
 	if stop := stopOf(err); err != nil && (stop == nil || !stop.isSoft()) {
 		return "", err
 	}
 	return next, err
 }
 
-// confirm reruns the next trial that showed the finding. The one that shows it most often is taken; one that does so
-// in all runs except one is good enough.
+// confirm reruns the next trial that showed the finding. The trial that shows it most often is chosen. A
+// trial that shows it in all runs except one is good enough, so no other is rerun.
 func (i *investigation) confirm(ctx context.Context) (State, error) {
 	r := i.record
 	next := i.search.folder.sightings(*r)
@@ -210,7 +209,7 @@ func (i *investigation) confirm(ctx context.Context) (State, error) {
 		return confirming, nil
 	case stop == nil:
 		return "", err
-	case !completed && stop.Kind == outOfTime && count.Shown > 0: // enough to say that it shows
+	case !completed && stop.Kind == outOfTime && count.Shown > 0: // it shows, and that suffices
 		r.Rerun = append(r.Rerun, seen.Source)
 		take()
 		return reducing, nil
@@ -220,13 +219,13 @@ func (i *investigation) confirm(ctx context.Context) (State, error) {
 		return confirming, nil
 	case completed && stop.Kind == tooBusy && r.OriginalRuns.Shown > 0 && i.search.isPatient():
 		return Waiting, err
-	case stop.isSoft() && r.OriginalRuns.Shown > 0: // what comes next, without any wait, says why it ends
+	case stop.isSoft() && r.OriginalRuns.Shown > 0: // without a wait, the next state reports why it stops
 		return reducing, nil
 	}
 	return "", err
 }
 
-// confirmed is the state after every trial that could be rerun was.
+// confirmed is the next state once no trial is left to be rerun.
 func (i *investigation) confirmed() (State, error) {
 	r := i.record
 	switch {
@@ -240,7 +239,7 @@ func (i *investigation) confirmed() (State, error) {
 	return reducing, nil
 }
 
-// reduce makes the form simpler, from where an earlier hunt was stopped.
+// reduce makes the trial simpler, beginning with the form that an earlier, interrupted hunt reached.
 func (i *investigation) reduce(ctx context.Context) (State, error) {
 	r := i.record
 	i.search.machine.Progress.Step("%s: shows in %d of %d runs; reducing it", r.Name, r.OriginalRuns.Shown, r.OriginalRuns.Made)
@@ -250,22 +249,22 @@ func (i *investigation) reduce(ctx context.Context) (State, error) {
 	}
 	var err error
 	i.kept, err = reduce(ctx, i.search.folder.Plan.space, r.Reduced, r.OriginalRuns, i.oracle(end))
-	i.leaveAt(err)
-	if stop := stopOf(err); stop != nil && stop.Kind == cannotRun { // perhaps of one form only
+	i.keepIfInterrupted(err)
+	if stop := stopOf(err); stop != nil && stop.Kind == cannotRun { // perhaps only one form cannot run
 		return settling, err
 	}
-	return onward(settling, err)
+	return nextUnlessStopped(settling, err)
 }
 
-// leaveAt keeps the simplest form for a hunt that goes on, if this one was interrupted. How often it shows the finding
-// is not known.
-func (i *investigation) leaveAt(err error) {
+// keepIfInterrupted keeps the simplest form for a resumed hunt if this one was interrupted. How often that form shows
+// the finding is unknown.
+func (i *investigation) keepIfInterrupted(err error) {
 	if stop := stopOf(err); stop != nil && stop.Kind == interrupted && len(i.kept) > 1 {
 		i.record.Reduced, i.record.ReducedRuns = i.kept[len(i.kept)-1], Count{}
 	}
 }
 
-// settle takes the simplest form that holds up in runs of its own.
+// settle chooses the simplest form whose own runs show the finding often enough.
 func (i *investigation) settle(ctx context.Context) (State, error) {
 	r := i.record
 	before := r.ReducedRuns
@@ -276,12 +275,13 @@ func (i *investigation) settle(ctx context.Context) (State, error) {
 	if r.Reduced, r.ReducedRuns, err = settle(ctx, i.kept, r.OriginalRuns, i.oracle(i.end)); r.Reduced.key() == i.kept[0].key() {
 		r.ReducedRuns = before
 	}
-	i.leaveAt(err)
-	return onward(measuring, err)
+	i.keepIfInterrupted(err)
+	return nextUnlessStopped(measuring, err)
 }
 
-// afterReducing is how long the runs take that measure the form and those of one control, if the form shows as often
-// as the original and the fewest runs of the control are enough; 0 if it cannot be run.
+// afterReducing estimates the time for measuring the form and running one control. It assumes that the form
+// shows as often as the original and that the control needs only minControl runs. It is 0 if the form cannot
+// be run.
 func (i *investigation) afterReducing() time.Duration {
 	t, err := i.repeatedFor(i.record.Reduced, i.record.OriginalRuns)
 	if err != nil {
@@ -298,7 +298,8 @@ func (i *investigation) afterReducing() time.Duration {
 	return time.Duration(batches) * suites.Job{Outline: outline}.Length()
 }
 
-// repeatedFor is the form with its step as often as it takes to show the finding, if some of its runs did not.
+// repeatedFor returns the form with its step repeated often enough to show the finding, if some of its runs
+// did not.
 func (i *investigation) repeatedFor(t Trial, c Count) (Trial, error) {
 	if c.Shown == c.Made {
 		return t, nil
@@ -310,8 +311,9 @@ func (i *investigation) repeatedFor(t Trial, c Count) (Trial, error) {
 	return t.repeated(c.likely(), outline.Effective, min(maxLength, time.Until(i.end)/batchesLeft)), nil
 }
 
-// measure reruns the form on servers of its own. If it does not always show, its step is repeated, unless the finding
-// then shows less often. A form that shows it no more, or less reliably than the original, gives way to that.
+// measure reruns the form on fresh servers. If the form does not always show the finding, its step is
+// repeated, unless the finding then shows less often. The original replaces a form that no longer shows the
+// finding or is less reliable.
 func (i *investigation) measure(ctx context.Context) (State, error) {
 	r := i.record
 	before, single := cmp.Or(r.ReducedRuns, r.OriginalRuns), r.Reduced
@@ -346,10 +348,10 @@ func (i *investigation) measure(ctx context.Context) (State, error) {
 	if err == nil && (r.ReducedRuns.Shown == 0 || r.OriginalRuns.isReliable() && !r.ReducedRuns.isReliable()) {
 		err = try(r.Original, false)
 	}
-	return onward(controlling, err)
+	return nextUnlessStopped(controlling, err)
 }
 
-// control looks for a change that makes the difference, and writes the reproduction.
+// control looks for a change under which the finding does not show, and writes the reproduction.
 func (i *investigation) control(ctx context.Context) (State, error) {
 	r := i.record
 	if r.ReducedRuns.Made == 0 && r.Reduced.key() != r.Original.key() {
@@ -364,12 +366,13 @@ func (i *investigation) control(ctx context.Context) (State, error) {
 	low, _ := stats.Wilson(int64(shows.Shown), int64(shows.Made))
 	n := max(minControl, rerunsFor(low))
 	var controls []repros.Control
-	if shows.Shown > 0 { // or none could differ
+	// If the form never shows the finding, no control could differ from it.
+	if shows.Shown > 0 {
 		controls = plan.controls(r.Reduced, file)
 	}
 	var stopped error
 	for _, c := range controls {
-		expect, err := i.differs(ctx, file, c, n)
+		expect, err := i.preventsFinding(ctx, file, c, n)
 		stop := stopOf(err)
 		if err != nil && (stop == nil || stop.Kind == interrupted) {
 			return "", err
@@ -392,7 +395,7 @@ func (i *investigation) control(ctx context.Context) (State, error) {
 	return done, stopped
 }
 
-// write stores the reproduction, unless less is known of this form than of the one that was written earlier.
+// write stores the reproduction, unless the reproduction written earlier is of a form that is better known.
 func (i *investigation) write(file repros.Reproduction) error {
 	r, b := i.record, i.before
 	if b.File != "" && (b.Control != "" && r.Control == "" || b.ReducedRuns.Made > 0 && r.ReducedRuns.Made == 0) {
@@ -412,8 +415,8 @@ func (i *investigation) write(file repros.Reproduction) error {
 	return err
 }
 
-// restore goes back to the form whose reproduction is written, if none of this investigation was.
-func (i *investigation) restore() {
+// restoreWritten goes back to the form with a written reproduction if this investigation wrote none.
+func (i *investigation) restoreWritten() {
 	if i.before.File == "" || i.written {
 		return
 	}
@@ -422,8 +425,9 @@ func (i *investigation) restore() {
 	i.record.Runs, i.record.State, i.record.Stopped = now.Runs, now.State, now.Stopped
 }
 
-// differs runs a control. If no run shows the finding it returns what all runs gave, otherwise nil.
-func (i *investigation) differs(ctx context.Context, file repros.Reproduction, c repros.Control, n int) (*suites.Expectation, error) {
+// preventsFinding runs a control. If no run shows the finding, it returns the strictest expectation that all runs
+// met, otherwise nil.
+func (i *investigation) preventsFinding(ctx context.Context, file repros.Reproduction, c repros.Control, n int) (*suites.Expectation, error) {
 	r := i.record
 	fitting := r.expectations()
 	file.Control = &c
@@ -431,12 +435,12 @@ func (i *investigation) differs(ctx context.Context, file repros.Reproduction, c
 	if err != nil {
 		return nil, &Stop{Kind: unsupported, Detail: err.Error()}
 	}
-	count, err := i.make(ctx, series{trial: r.Reduced, options: e.Options, runs: n, need: 1, end: i.end, is: func(o runs.Outcome) bool {
+	count, err := i.runSeries(ctx, series{trial: r.Reduced, options: e.Options, runs: n, need: 1, end: i.end, counts: func(o runs.Outcome) bool {
 		fitting = slices.DeleteFunc(fitting, func(x suites.Expectation) bool {
 			e.Expect = x
 			return e.Missed(o.Results) != ""
 		})
-		// The second opinion is judged by the expectation alone, see isIn.
+		// For the second opinion only the expectation decides, see isIn.
 		return len(fitting) == 0 || r.Property != checker.Linearizability && r.isIn(o)
 	}})
 	if err != nil || count.Shown > 0 {
@@ -445,15 +449,15 @@ func (i *investigation) differs(ctx context.Context, file repros.Reproduction, c
 	return &fitting[0], nil
 }
 
-// oracle reruns forms of the finding, until then.
+// oracle returns a function that reruns forms of the finding until the given end.
 func (i *investigation) oracle(end time.Time) oracle {
 	return func(ctx context.Context, t Trial, n, need int) (Count, error) {
 		return i.shows(ctx, *i.record, series{trial: t, runs: n, need: need, end: end})
 	}
 }
 
-// shows counts the runs of a form that "lockcheck repro" would call reproduced and that are no other finding of the
-// same property. A form that cannot be run is a Stop, not a count of zero.
+// shows counts the runs that "lockcheck repro" would call reproduced, and that do not show a different
+// finding of the same property. A form that cannot be run is a Stop, not a count of zero.
 func (i *investigation) shows(ctx context.Context, of record, s series) (Count, error) {
 	file, err := i.search.folder.Plan.reproduction(i.record.Name, s.trial, of.Signature, of.What)
 	if err != nil {
@@ -464,8 +468,8 @@ func (i *investigation) shows(ctx context.Context, of record, s series) (Count, 
 		return Count{}, err
 	}
 	s.options, s.keep = e.Options, true
-	s.is = func(o runs.Outcome) bool { return e.Missed(o.Results) == "" && of.isIn(o) }
-	return i.make(ctx, s)
+	s.counts = func(o runs.Outcome) bool { return e.Missed(o.Results) == "" && of.isIn(o) }
+	return i.runSeries(ctx, s)
 }
 
 // series is a number of runs with the same options.
@@ -473,11 +477,11 @@ type series struct {
 	trial      Trial
 	options    runs.Options
 	runs       int
-	need       int       // it ends once so many count, or no longer can; 0 to make all runs
+	need       int       // the series ends once this many runs count, or no longer can; 0 to make all runs
 	end        time.Time // when the last run may begin
-	is         func(runs.Outcome) bool
-	keep       bool // the last run that counts
-	ownServers bool // no cluster of an earlier run is used again
+	counts     func(runs.Outcome) bool
+	keep       bool // keep the last run that counts
+	ownServers bool // do not reuse a cluster of an earlier run
 }
 
 // isDecided says whether no more runs are needed.
@@ -485,9 +489,10 @@ func (s series) isDecided(c Count) bool {
 	return c.Made >= s.runs || s.need > 0 && (c.Shown >= s.need || c.Shown+s.runs-c.Made < s.need)
 }
 
-// make makes a series and counts its runs. A run that failed, or in which the machine was too busy for the fault, is
-// made again, at most as often as the series has runs. A series that ended before it was decided is a Stop.
-func (i *investigation) make(ctx context.Context, s series) (c Count, err error) {
+// runSeries runs a series and counts its runs. A run that failed, or in which the machine was too busy for the
+// fault, is repeated, at most as often as the series has runs. A series that ends before it is decided is a
+// Stop.
+func (i *investigation) runSeries(ctx context.Context, s series) (c Count, err error) {
 	stop := func(kind StopKind, detail string) (Count, error) {
 		return c, &Stop{Kind: kind, Detail: detail, Count: c, Of: s.runs}
 	}
@@ -516,10 +521,10 @@ func (i *investigation) make(ctx context.Context, s series) (c Count, err error)
 				failures++
 			default:
 				c.Made++
-				if s.is(m.Outcome) {
+				if s.counts(m.Outcome) {
 					c.Shown++
 					if s.keep {
-						return errors.Join(m.Err, i.keep(s.trial, m.Outcome))
+						return errors.Join(m.Err, i.keepRun(s.trial, m.Outcome))
 					}
 				}
 			}
@@ -543,8 +548,8 @@ func (i *investigation) make(ctx context.Context, s series) (c Count, err error)
 	return c, nil
 }
 
-// keep keeps one run of a form that shows the finding.
-func (i *investigation) keep(t Trial, run runs.Outcome) error {
+// keepRun keeps one run, the latest, of each form that shows the finding.
+func (i *investigation) keepRun(t Trial, run runs.Outcome) error {
 	old, replaced := i.runs[t.key()]
 	i.runs[t.key()] = run
 	if !replaced {
@@ -553,7 +558,7 @@ func (i *investigation) keep(t Trial, run runs.Outcome) error {
 	return os.RemoveAll(old.Folder)
 }
 
-// keepOne keeps the run of the final form with its pages, and removes those of forms on the way.
+// keepOne keeps the run of the final form with its reports, and removes the runs of all other forms.
 func (i *investigation) keepOne() error {
 	best := i.record.Reduced.key()
 	if _, kept := i.runs[best]; !kept {
@@ -572,7 +577,7 @@ func (i *investigation) keepOne() error {
 	return errors.Join(errs...)
 }
 
-// progress says how far the investigation got, for the log of a hunt.
+// progress says in the log of a hunt how far the investigation got.
 func (r record) progress() string {
 	switch {
 	case r.State == Waiting:

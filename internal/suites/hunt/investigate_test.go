@@ -16,14 +16,15 @@ import (
 	"lockcheck/internal/suites/trials"
 )
 
-// errInterrupt is what a fake run gives that is interrupted.
+// errInterrupt is returned by a fake run that is interrupted.
 var errInterrupt = errors.New("interrupted")
 
-// fakeRuns makes runs of which each tells by itself what it gives.
+// fakeRuns replaces real runs. A function decides the result of each run.
 type fakeRuns struct {
 	t     *testing.T
 	given []runs.Options
-	// shows says of the n-th run, from 0, whether it is stuck, and tells whether the machine was too busy.
+	// shows gets the number of the run, from 0. It says whether the lock is stuck and whether the machine was
+	// too busy.
 	shows func(n int, o runs.Options) (stuck, delayed bool, err error)
 }
 
@@ -58,15 +59,15 @@ func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ r
 	return outcome, nil
 }
 
-// investigated investigates a find that one trial showed.
-func investigated(t *testing.T, f *fakeRuns) (*Folder, bool) {
+// investigateStuck investigates a finding that one trial showed.
+func investigateStuck(t *testing.T, f *fakeRuns) (*Folder, bool) {
 	t.Helper()
 	folder := withStuck(t)
-	return folder, goInto(t, folder, f, time.Hour)
+	return folder, investigateOpen(t, folder, f, time.Hour)
 }
 
-// goInto goes into what is open, and tells whether it was interrupted.
-func goInto(t *testing.T, folder *Folder, f *fakeRuns, budget time.Duration) bool {
+// investigateOpen investigates the open findings and says whether it was interrupted.
+func investigateOpen(t *testing.T, folder *Folder, f *fakeRuns, budget time.Duration) bool {
 	t.Helper()
 	f.t = t
 	s := newSearch(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: budget, test: f.run}, nil)
@@ -77,7 +78,7 @@ func goInto(t *testing.T, folder *Folder, f *fakeRuns, budget time.Duration) boo
 	return stopped
 }
 
-// withStuck is a hunt of which one trial was stuck.
+// withStuck is a hunt in which one trial showed a stuck lock.
 func withStuck(t *testing.T) *Folder {
 	t.Helper()
 	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, "memory"))
@@ -95,15 +96,15 @@ func withStuck(t *testing.T) *Folder {
 	return folder
 }
 
-// TestInvestigationFailing: that no runs could be made is told, and is no evidence.
+// TestInvestigationFailing: failed runs are reported and are no evidence.
 func TestInvestigationFailing(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		first, confirmed int // the first run that fails, and how many are told of
+		first, confirmed int // the first run that fails, and how many runs the result reports
 	}{
 		{"from the beginning", 0, 0}, {"halfway", 3, 0}, {"once it is confirmed", toConfirm, toConfirm},
 	} {
-		folder, _ := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+		folder, _ := investigateStuck(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 			if n >= c.first {
 				return false, false, errors.New("no engine")
 			}
@@ -119,9 +120,9 @@ func TestInvestigationFailing(t *testing.T) {
 	}
 }
 
-// TestInvestigationBusy: runs in which the fault may have missed do not count against a find.
+// TestInvestigationBusy: runs in which the fault may have been too late do not count against a finding.
 func TestInvestigationBusy(t *testing.T) {
-	folder, _ := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+	folder, _ := investigateStuck(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 		late := n%3 == 1
 		return len(o.Schedule.Steps) > 0 && !late, late, nil
 	}})
@@ -130,31 +131,31 @@ func TestInvestigationBusy(t *testing.T) {
 	}
 }
 
-// TestInvestigationLuck: a small form that was seen by luck gives way to what was found, and none that is not
-// seen has a control.
+// TestInvestigationLuck: a simple form that showed the finding only by luck gives way to the original, and a
+// finding that is not shown again has no control.
 func TestInvestigationLuck(t *testing.T) {
 	small := func(o runs.Options) bool { return o.Concurrency == fewest }
-	chosen, _ := Count{toConfirm, toConfirm}.rule() // runs
+	chosen, _ := Count{toConfirm, toConfirm}.simplerRule() // number of runs that select a form
 	for _, c := range []struct {
 		name       string
-		atTheEnd   bool // the first form still shows it
+		atTheEnd   bool // the original still shows the finding
 		workers    int
 		controlled bool
 	}{
 		{"the first form is left", true, 3, true}, {"nothing is left", false, fewest, false},
 	} {
 		smaller, first := 0, ""
-		folder, _ := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		folder, _ := investigateStuck(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 			switch {
 			case len(o.Schedule.Steps) == 0:
 				return false, false, nil
 			case small(o):
 				first = cmp.Or(first, o.Parameters["hunt"])
 				if o.Parameters["hunt"] != first {
-					return false, false, nil // cannot be made smaller still
+					return false, false, nil // the form cannot be reduced further
 				}
 				smaller++
-				return smaller <= chosen+toConfirm, false, nil // also when it is settled
+				return smaller <= chosen+toConfirm, false, nil // also while it is settled
 			}
 			return n < toConfirm || c.atTheEnd && smaller > 0, false, nil
 		}})
@@ -165,13 +166,13 @@ func TestInvestigationLuck(t *testing.T) {
 	}
 }
 
-// TestInvestigationWithoutTime: a hunt that goes on for too short a time keeps what it had.
+// TestInvestigationWithoutTime: a hunt that is resumed for too short a time keeps what it had.
 func TestInvestigationWithoutTime(t *testing.T) {
-	folder, _ := investigated(t, &fakeRuns{shows: func(_ int, o runs.Options) (bool, bool, error) {
+	folder, _ := investigateStuck(t, &fakeRuns{shows: func(_ int, o runs.Options) (bool, bool, error) {
 		return len(o.Schedule.Steps) > 0, false, nil
 	}})
 	whole := folder.records[0]
-	whole.Stopped = &Stop{Kind: outOfTime} // so that it is gone on with
+	whole.Stopped = &Stop{Kind: outOfTime} // so that its investigation continues
 	if err := folder.add(entry{Found: &whole}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,16 +181,16 @@ func TestInvestigationWithoutTime(t *testing.T) {
 	if err != nil || whole.Control == "" {
 		t.Fatalf("control %q: %v", whole.Control, err)
 	}
-	goInto(t, folder, &fakeRuns{}, 2*time.Second)
+	investigateOpen(t, folder, &fakeRuns{}, 2*time.Second)
 	now, err := os.ReadFile(file)
 	if f := folder.records[0]; err != nil || f.Control != whole.Control || f.ReducedRuns != whole.ReducedRuns || string(now) != string(written) {
 		t.Errorf("%+v, control %q: %v", f.ReducedRuns, f.Control, err)
 	}
 }
 
-// TestInvestigationInterrupted: what was confirmed is still known when the hunt goes on.
+// TestInvestigationInterrupted: a resumed hunt still knows what it had confirmed.
 func TestInvestigationInterrupted(t *testing.T) {
-	folder, interrupted := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+	folder, interrupted := investigateStuck(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 		if n > toConfirm {
 			return false, false, errInterrupt
 		}
@@ -205,8 +206,8 @@ func TestInvestigationInterrupted(t *testing.T) {
 	}
 }
 
-// TestInvestigationUnable: of two trials that showed a find seldom one cannot be made again. What is known of
-// the other is kept, and that one is not tried without end.
+// TestInvestigationUnable: two trials showed a finding seldom, and one of them cannot be rerun. The result of
+// the other is kept, and the first is not retried forever.
 func TestInvestigationUnable(t *testing.T) {
 	folder := withStuck(t)
 	other := folder.attempts[0]
@@ -216,7 +217,7 @@ func TestInvestigationUnable(t *testing.T) {
 		t.Fatal(err)
 	}
 	unable := 0
-	goInto(t, folder, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+	investigateOpen(t, folder, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 		if o.Concurrency == 5 {
 			if unable++; unable > toConfirm {
 				t.Fatal("it is tried again")
@@ -230,7 +231,8 @@ func TestInvestigationUnable(t *testing.T) {
 	}
 }
 
-// TestInvestigationTooBusy: where too few runs count, nothing is concluded from them, and there is more to do.
+// TestInvestigationTooBusy: if too few runs count, nothing is concluded from them, and the investigation
+// stays open.
 func TestInvestigationTooBusy(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -262,7 +264,7 @@ func TestInvestigationTooBusy(t *testing.T) {
 			},
 		},
 	} {
-		folder, _ := investigated(t, &fakeRuns{shows: c.shows})
+		folder, _ := investigateStuck(t, &fakeRuns{shows: c.shows})
 		if f := folder.records[0]; !c.want(f, folder.Result()) {
 			t.Errorf("%s: %+v, then %+v of %s, control %q: %q", c.name, f.OriginalRuns, f.ReducedRuns, f.Reduced, f.Control, f.stoppedBy())
 		}
@@ -272,8 +274,8 @@ func TestInvestigationTooBusy(t *testing.T) {
 	}
 }
 
-// TestInvestigationKeeps: whatever ends a hunt that goes on, the form that is written down stays with what is known of
-// it, and one that was on the way is gone on with.
+// TestInvestigationKeeps: whatever ends a resumed hunt, the form with a written reproduction keeps its
+// record, and the reduction of an interrupted form continues.
 func TestInvestigationKeeps(t *testing.T) {
 	shows := func(_ int, o runs.Options) (bool, bool, error) { return len(o.Schedule.Steps) > 0, false, nil }
 	for name, then := range map[string]func(n int, o runs.Options) (bool, bool, error){
@@ -281,18 +283,18 @@ func TestInvestigationKeeps(t *testing.T) {
 		"interrupted after one": func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n > 0, errInterrupt) },
 		"no engine":             func(int, runs.Options) (bool, bool, error) { return false, false, errors.New("no engine") },
 	} {
-		folder, _ := investigated(t, &fakeRuns{shows: shows})
+		folder, _ := investigateStuck(t, &fakeRuns{shows: shows})
 		whole := folder.records[0]
 		whole.Stopped = &Stop{Kind: outOfTime}
 		if err := folder.add(entry{Found: &whole}); err != nil {
 			t.Fatal(err)
 		}
-		goInto(t, folder, &fakeRuns{shows: then}, time.Hour)
+		investigateOpen(t, folder, &fakeRuns{shows: then}, time.Hour)
 		if f := folder.records[0]; f.Control != whole.Control || f.ReducedRuns != whole.ReducedRuns || f.Reduced.key() != whole.Reduced.key() || f.Control == "" {
 			t.Errorf("%s: %+v of %s, control %q", name, f.ReducedRuns, f.Reduced, f.Control)
 		}
 	}
-	folder, interrupted := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+	folder, interrupted := investigateStuck(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 		return len(o.Schedule.Steps) > 0, false, errIf(n > 20, errInterrupt)
 	}})
 	if f := folder.records[0]; !interrupted || f.Reduced.key() == f.Original.key() || f.ReducedRuns.Made > 0 {
@@ -307,8 +309,7 @@ func errIf(is bool, err error) error {
 	return nil
 }
 
-// TestOutcome: a finding of which something is still to be done says what, and is told apart from one that was not seen
-// again.
+// TestOutcome: a finding that needs more work says which, and differs from a finding that was not seen again.
 func TestOutcome(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	lost := Signature{Property: checker.NoLostUpdate, Cause: checker.CauseUnexplained}
@@ -326,7 +327,7 @@ func TestOutcome(t *testing.T) {
 		name    string
 		entries []entry
 		want    Outcome
-		todo    string // in the sentence
+		todo    string // part of the sentence that says what is still to be done
 		verdict checker.Verdict
 	}{
 		{"not seen again", []entry{seen(stuck), is(record{State: notSeenAgain, OriginalRuns: Count{0, 6}})}, NotSeenAgain, "", checker.Valid},
@@ -366,8 +367,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestPartialConfirmation: what some runs of a confirmation showed before it was stopped, for whatever reason, is in
-// the result with its figures, and stays there when the hunt goes on. It confirms nothing.
+// TestPartialConfirmation: a confirmation is stopped after some runs showed the finding. The result has the
+// counts, whatever the reason for the stop, and keeps them when the hunt is resumed. They confirm nothing.
 func TestPartialConfirmation(t *testing.T) {
 	for name, then := range map[string]func() (bool, bool, error){
 		"interrupted":      func() (bool, bool, error) { return false, false, errInterrupt },
@@ -376,7 +377,7 @@ func TestPartialConfirmation(t *testing.T) {
 		"not shown at all": nil,
 	} {
 		folder := withStuck(t)
-		goInto(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+		investigateOpen(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 			switch {
 			case then == nil:
 				return false, false, errIf(n >= 3, errInterrupt)
@@ -409,9 +410,9 @@ func TestPartialConfirmation(t *testing.T) {
 			}
 		}
 		check("at first", Unconfirmed)
-		goInto(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupt }}, time.Hour)
+		investigateOpen(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupt }}, time.Hour)
 		check("interrupted again", Unconfirmed)
-		goInto(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, nil }}, time.Hour)
+		investigateOpen(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, nil }}, time.Hour)
 		outcome := NotSeenAgain
 		if want.Shown > 0 {
 			outcome = Unconfirmed
@@ -420,7 +421,8 @@ func TestPartialConfirmation(t *testing.T) {
 	}
 }
 
-// TestControlOfCause: a control in which the cause of a find violates another property makes no difference.
+// TestControlOfCause: a control does not make the difference if the cause of the finding violates another
+// property in it.
 func TestControlOfCause(t *testing.T) {
 	const cause = checker.CauseUnexplained
 	for violated, want := range map[checker.Property]bool{checker.NoLostUpdate: false, checker.FencingOrder: true} {
@@ -443,13 +445,13 @@ func TestControlOfCause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if expect, err := i.differs(t.Context(), file, folder.Plan.controls(i.record.Reduced, file)[0], minControl); (expect != nil) != want || err != nil {
+		if expect, err := i.preventsFinding(t.Context(), file, folder.Plan.controls(i.record.Reduced, file)[0], minControl); (expect != nil) != want || err != nil {
 			t.Errorf("%s is violated: a control %v, want %v: %v", violated, expect, want, err)
 		}
 	}
 }
 
-// investigationOf is an investigation by runs that are made up.
+// investigationOf is an investigation with fake runs.
 func investigationOf(folder *Folder, f *fakeRuns, r record) *investigation {
 	m := Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour}
 	if f != nil {
@@ -459,8 +461,8 @@ func investigationOf(folder *Folder, f *fakeRuns, r record) *investigation {
 	return &investigation{search: s, record: &r, end: s.end, runs: make(map[string]runs.Outcome)}
 }
 
-// TestTransitions: from each state, what its runs give leads to one other state, and a stop is a value that no count
-// of zero can be taken for.
+// TestTransitions: from each state, the results of its runs lead to exactly one other state. A stop is a
+// value that cannot be mistaken for a count of zero.
 func TestTransitions(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	shows := func(int, runs.Options) (bool, bool, error) { return true, false, nil }
@@ -532,19 +534,19 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestUndecidedConfirmation: a confirmation that was interrupted, that failed or that the lock cannot run is in the
-// folder, on the page and in the verdict as such, and not as a finding that was not seen again.
+// TestUndecidedConfirmation: the confirmation was interrupted, failed, or is not supported by the lock. The
+// folder, the page and the verdict say so, and do not call the finding not seen again.
 func TestUndecidedConfirmation(t *testing.T) {
 	for _, c := range []struct {
 		kind  StopKind
-		after int // runs until it happens
+		after int // number of runs before the stop
 		by    error
 	}{{interrupted, 3, errInterrupt}, {cannotRun, 0, errors.New("no engine")}, {unsupported, 0, nil}} {
 		folder := withStuck(t)
 		if c.kind == unsupported {
 			folder.attempts[0].Finds[0].Trial.Steps = []Step{{Fault: history.Partition, Target: "leader", Length: 1}}
 		}
-		goInto(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n >= c.after, c.by) }}, time.Hour)
+		investigateOpen(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n >= c.after, c.by) }}, time.Hour)
 		again, err := Open(folder.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -564,7 +566,7 @@ func TestUndecidedConfirmation(t *testing.T) {
 	}
 }
 
-// stoppedBy is why an investigation stopped; "" if it did not.
+// stoppedBy is the reason why an investigation stopped; "" if it did not stop.
 func (r record) stoppedBy() string {
 	if r.Stopped == nil {
 		return ""

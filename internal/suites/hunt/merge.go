@@ -14,8 +14,8 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// Merge joins the parts of one hunt in a new folder, with copies of their runs and reproductions. Trials are numbered in
-// the order in which they began. The result names the parts that are missing.
+// Merge joins the parts of one hunt in a new folder, with copies of their runs and reproductions. It numbers
+// the trials in the order in which they began. The result names missing parts.
 func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	plan, err := wholeOf(parts)
 	if err != nil {
@@ -26,7 +26,7 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 		if err != nil {
 			return err
 		}
-		return whole.take(ctx, parts)
+		return whole.addParts(ctx, parts)
 	})
 	if err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func (p Plan) sameHunt(other Plan) bool {
 		p.Seed == other.Seed && p.Blind == other.Blind && p.Shard.Of == other.Shard.Of
 }
 
-// wholeOf is the plan of the whole hunt. Parts of different hunts, or one part given twice, are errors of usage.
+// wholeOf is the plan of the whole hunt. Parts of different hunts, or the same part given twice, are errors
+// of usage.
 func wholeOf(parts []*Folder) (Plan, error) {
 	first := parts[0].Plan
 	made := make(map[suites.Shard]string)
@@ -67,16 +68,16 @@ func wholeOf(parts []*Folder) (Plan, error) {
 	return whole, nil
 }
 
-// taken is an entry of a part.
-type taken struct {
+// partEntry is a ledger entry of a part.
+type partEntry struct {
 	entry
 	part int
-	at   int // index in the part
+	at   int // its index in the part
 }
 
-func (f *Folder) take(ctx context.Context, parts []*Folder) error {
+func (f *Folder) addParts(ctx context.Context, parts []*Folder) error {
 	trials := trialsOf(parts)
-	numbers := make([]map[int]int, len(parts)) // of the trials in the whole hunt, by their numbers in the part
+	numbers := make([]map[int]int, len(parts)) // a trial's number in the part → its number in the whole hunt
 	for i := range parts {
 		numbers[i] = make(map[int]int)
 	}
@@ -84,7 +85,7 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 		numbers[t.part][t.at+1] = i + 1
 		tried := *t.Tried
 		tried.Fresh = slices.DeleteFunc(slices.Clone(tried.Fresh), func(c Cell) bool { return f.guide.cells[c] })
-		tried.Run = within(t.part, tried.Run)
+		tried.Run = mergedPath(t.part, tried.Run)
 		if err := f.add(entry{Tried: &tried}); err != nil {
 			return err
 		}
@@ -92,11 +93,11 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 	finds := recordsOf(parts)
 	for _, t := range bestOf(finds) {
 		found := *t.Found
-		found.Run, found.File = within(t.part, found.Run), within(t.part, found.File)
+		found.Run, found.File = mergedPath(t.part, found.Run), mergedPath(t.part, found.File)
 		found.Source = numbers[t.part][found.Source]
 		found.Rerun = nil
 		for _, other := range finds {
-			// Where no part confirmed it, a trial that any part reran is not rerun.
+			// If no part confirmed the finding, trials that any part reran are not rerun.
 			if other.Found.key() != found.key() || other.part != t.part && found.OriginalRuns.Shown > 0 {
 				continue
 			}
@@ -109,15 +110,15 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 		}
 	}
 	for i, part := range parts {
-		if err := f.copyOf(ctx, i, part); err != nil {
+		if err := f.copyPart(ctx, i, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// within is the path in the whole hunt of a file or run of a part.
-func within(part int, path string) string {
+// mergedPath turns the path of a part's file or run into its path in the whole hunt.
+func mergedPath(part int, path string) string {
 	if path == "" {
 		return ""
 	}
@@ -125,7 +126,7 @@ func within(part int, path string) string {
 	return filepath.Join(folder, fmt.Sprintf("part%d", part+1), name)
 }
 
-func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
+func (f *Folder) copyPart(ctx context.Context, i int, part *Folder) error {
 	root, err := os.OpenRoot(part.Path)
 	if err != nil {
 		return err
@@ -142,11 +143,12 @@ func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 			return err
 		}
 	}
-	return f.rewrite(i, part)
+	return f.rewriteReproductions(i, part)
 }
 
-// rewrite adapts the reproductions of a part: they name a lock file relative to their own folder.
-func (f *Folder) rewrite(i int, part *Folder) error {
+// rewriteReproductions adapts the reproductions of a part: they name a lock file relative to their own folder, which is
+// another one now.
+func (f *Folder) rewriteReproductions(i int, part *Folder) error {
 	for _, find := range part.records {
 		if find.File == "" || !lockfile.IsPath(f.Plan.Lock) {
 			continue
@@ -155,40 +157,40 @@ func (f *Folder) rewrite(i int, part *Folder) error {
 		if err != nil {
 			return err
 		}
-		r.Setup.Lock = f.Plan.Lock // a part may come from another folder
-		if _, err := write(filepath.Join(f.Path, filepath.Dir(within(i, find.File))), r); err != nil {
+		r.Setup.Lock = f.Plan.Lock // the part may come from another folder
+		if _, err := write(filepath.Join(f.Path, filepath.Dir(mergedPath(i, find.File))), r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func trialsOf(parts []*Folder) []taken {
-	var all []taken
+func trialsOf(parts []*Folder) []partEntry {
+	var all []partEntry
 	for i, part := range parts {
 		for at := range part.attempts {
-			all = append(all, taken{entry{Tried: &part.attempts[at]}, i, at})
+			all = append(all, partEntry{entry{Tried: &part.attempts[at]}, i, at})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b taken) int { return a.Tried.Began.Compare(b.Tried.Began) })
+	slices.SortStableFunc(all, func(a, b partEntry) int { return a.Tried.Began.Compare(b.Tried.Began) })
 	return all
 }
 
-func recordsOf(parts []*Folder) []taken {
-	var all []taken
+func recordsOf(parts []*Folder) []partEntry {
+	var all []partEntry
 	for i, part := range parts {
 		for at := range part.records {
-			all = append(all, taken{entry{Found: &part.records[at]}, i, at})
+			all = append(all, partEntry{entry{Found: &part.records[at]}, i, at})
 		}
 	}
 	return all
 }
 
-// bestOf keeps, of the records of one finding, the one that got furthest.
-func bestOf(all []taken) []taken {
-	var best []taken
+// bestOf keeps one record per finding, the one that got furthest.
+func bestOf(all []partEntry) []partEntry {
+	var best []partEntry
 	for _, t := range all {
-		i := slices.IndexFunc(best, func(other taken) bool { return other.Found.key() == t.Found.key() })
+		i := slices.IndexFunc(best, func(other partEntry) bool { return other.Found.key() == t.Found.key() })
 		switch {
 		case i < 0:
 			best = append(best, t)

@@ -40,8 +40,8 @@ func partOf(t *testing.T, n, of int, entries ...entry) *Folder {
 	return f
 }
 
-// trialAt is a trial that began after some seconds, was the first of its part to meet a Cell, and
-// showed what is named.
+// trialAt is a trial that began at a time in seconds. It was the first in its part to cover a Cell, and it
+// violated the property, if one is given.
 func trialAt(second int, met string, property checker.Property) entry {
 	t := &attempt{Trial: Trial{Use: trials.Use{Workers: 2, Section: shortest}}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []Cell{{Moment: met}}}
 	if property != "" {
@@ -85,8 +85,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeNotSeenAgain: what one part did not see again, and another had no time for, is still open, whichever
-// comes first.
+// TestMergeNotSeenAgain: one part did not see a finding again, and another had no time for it. The finding
+// stays open, whichever part comes first.
 func TestMergeNotSeenAgain(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	again := func(first int) entry {
@@ -114,7 +114,7 @@ func TestMergeNotSeenAgain(t *testing.T) {
 	}
 }
 
-// TestMissingPart leaves a hunt undecided that found nothing.
+// TestMissingPart: a merged hunt that found nothing is undecided if a part is missing.
 func TestMissingPart(t *testing.T) {
 	for _, c := range []struct {
 		property checker.Property
@@ -152,16 +152,16 @@ func TestMergeRefused(t *testing.T) {
 	}
 }
 
-// TestDealtOut: parts of one hunt make different trials, and together those of the whole.
+// TestDealtOut: the parts of a hunt make different trials, and together all trials of the whole hunt.
 func TestDealtOut(t *testing.T) {
 	p := ready(t, "redlock")
 	want := make(map[string]int)
-	for _, trial := range newGuide(p).single {
+	for _, trial := range newGuide(p).first {
 		want[trial.key()]++
 	}
 	for n := range 3 {
 		p.Shard = suites.Shard{N: n + 1, Of: 3}
-		for _, trial := range newGuide(p).single {
+		for _, trial := range newGuide(p).first {
 			want[trial.key()]--
 		}
 		// Trial 4 ended before trial 3, and then the hunt was interrupted.
@@ -180,7 +180,7 @@ func TestDealtOut(t *testing.T) {
 	}
 }
 
-// TestBlindOfParts: few trials in many parts have their share, too.
+// TestBlindOfParts: many parts with few trials each also have their share of blind trials.
 func TestBlindOfParts(t *testing.T) {
 	for _, c := range []struct{ parts, trials, want int }{{1, 24, 6}, {8, 3, 6}, {4, 1, 1}, {3, 8, 6}} {
 		blind := 0
@@ -198,7 +198,7 @@ func TestBlindOfParts(t *testing.T) {
 	}
 }
 
-// TestMergeLockFile: a reproduction for a lock of a file is found to be one, wherever its part was made.
+// TestMergeLockFile: a merged reproduction finds the lock file, wherever the part was made.
 func TestMergeLockFile(t *testing.T) {
 	const lock = "../../../examples/kazoo/lock.yaml"
 	p, err := Plan{Lock: lock, Seed: 1}.Ready()

@@ -13,7 +13,7 @@ import (
 	"lockcheck/reports"
 )
 
-// WriteReports writes the result for people and for programs into the folder of the hunt.
+// WriteReports writes the result as pages and as JSON into the folder of the hunt.
 func (f *Folder) WriteReports(r Result) error {
 	return suites.WriteReports(f.Path, "hunt", r, r.Page())
 }
@@ -32,7 +32,8 @@ func (r Result) Page() reports.Page {
 	return page
 }
 
-// Terminal is the result for a terminal, which has no space for the coverage. The folder is that of the hunt.
+// Terminal is the result for a terminal, without the coverage, for which a terminal has no space. The folder
+// is the hunt's.
 func (r Result) Terminal(folder string) reports.Page { return r.page(folder) }
 
 func (r Result) page(folder string) reports.Page {
@@ -57,7 +58,7 @@ func (r Result) page(folder string) reports.Page {
 	return page
 }
 
-// summary says what was found, in a sentence.
+// summary says in a sentence what was found.
 func (r Result) summary() string {
 	if made, _, proven := r.trials(); r.Verdict() == checker.Undecided && len(r.Findings) == 0 && proven == 0 {
 		return fmt.Sprintf("In 0 of %s a fault was proven and exercised, so almost nothing is known. Give it more --budget.", reports.Many(made, "trial"))
@@ -89,7 +90,7 @@ func (r Result) extent() string {
 	if failed := made - useful; failed > 0 {
 		text += fmt.Sprintf(" %s failed and showed nothing about the lock.", reports.Many(failed, "trial"))
 	}
-	cells := ((len(r.Roles)-1)*len(r.Phases) + 1) * len(r.States) * len(r.Moments) // without a fault there are no phases
+	cells := ((len(r.Roles)-1)*len(r.Phases) + 1) * len(r.States) * len(r.Moments) // the role for no fault has no phases
 	text += fmt.Sprintf(" The trials covered %d of %d combinations of fault, phase, lock state and call.", len(r.Met), cells)
 	if r.Shard.Of > 0 {
 		text += " This is part " + r.Shard.String() + " of the hunt."
@@ -131,7 +132,8 @@ func (r Result) setAside() reports.List {
 	return list
 }
 
-// list is what is known of the finding. Its commands are for the folder; "" for links to files beside the page.
+// list describes the finding. With a folder it names commands to run there; with "" it has links to files
+// beside the page.
 func (f Finding) list(folder string) reports.List {
 	arm := "guided"
 	if f.Blind {
@@ -185,7 +187,7 @@ func (f Finding) list(folder string) reports.List {
 	return list
 }
 
-// reportOf is the page of a run; "" for no run.
+// reportOf is the page of a run; "" if there is no run.
 func reportOf(run string) string {
 	if run == "" {
 		return ""
@@ -193,8 +195,8 @@ func reportOf(run string) string {
 	return filepath.ToSlash(run) + "/report.html"
 }
 
-// table is the coverage: a row for each role that was covered, a column for each phase and moment, and in each cell a
-// letter for each state. Never are the other roles.
+// table is the coverage. Each covered role has a row, each combination of phase and moment a column, and each
+// cell one letter per state. never lists the roles that were not covered.
 func (c Coverage) table() (table reports.Table, never []string) {
 	met := make(map[Cell]bool)
 	for _, cell := range c.Met {

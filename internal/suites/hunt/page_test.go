@@ -10,7 +10,7 @@ import (
 	"lockcheck/reports"
 )
 
-// huntedLock is a result with a finding, and cells that were never covered.
+// huntedLock is a result with a finding and with cells that were never covered.
 func huntedLock() Result {
 	return Result{
 		Plan: Plan{Lock: "redis", Seed: 7}, Lease: time.Second,
@@ -36,7 +36,7 @@ func huntedLock() Result {
 	}
 }
 
-// TestPage: every page says what was found, by whom, what was set aside and what was never covered.
+// TestPage: every page says what was found, by which arm, what was set aside and what was never covered.
 func TestPage(t *testing.T) {
 	r := huntedLock()
 	terminal := func(w io.Writer) error {
@@ -62,7 +62,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestCoverageTable has a letter for each state that was covered, and names the roles that never were.
+// TestCoverageTable: the table has a letter for each covered state, and the roles that were never covered are
+// listed.
 func TestCoverageTable(t *testing.T) {
 	table, never := huntedLock().table()
 	var letters []string
@@ -74,7 +75,7 @@ func TestCoverageTable(t *testing.T) {
 	}
 }
 
-// TestVerdict: a hunt that found nothing is valid only if it tried something.
+// TestVerdict: a hunt that found nothing is valid only if its trials showed something about the lock.
 func TestVerdict(t *testing.T) {
 	told := []Arm{{Trials: 3, Failed: 2}}
 	with := func(p checker.Property, o Outcome) Result {
@@ -103,7 +104,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestSummaryOfNothing: a hunt in which no fault was proven says that it knows almost nothing, and one that looked does not.
+// TestSummaryOfNothing: a hunt without any proven fault says that it knows almost nothing. A hunt with one
+// does not.
 func TestSummaryOfNothing(t *testing.T) {
 	coverage := Coverage{Roles: []string{"", "holder"}}
 	for proven, want := range map[int]string{0: "In 0 of 3 trials a fault was proven and exercised, so almost nothing is known. Give it more --budget.", 1: "Nothing was found except what is inherent in leases."} {

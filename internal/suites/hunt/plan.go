@@ -1,5 +1,6 @@
-// Package hunt searches for short schedules of faults that break a lock, reduces what it finds, and writes it as a
-// reproduction. Guided trials aim by what earlier ones covered. Blind ones are drawn by chance and are the baseline.
+// Package hunt searches for short schedules of faults that break a lock, reduces what it finds, and writes
+// each finding as a reproduction. Guided trials are chosen by what earlier trials covered. Blind trials are
+// drawn at random and are the baseline.
 package hunt
 
 import (
@@ -11,30 +12,31 @@ import (
 	"lockcheck/internal/suites/trials"
 )
 
-// Plan says what a hunt tries. Only Ready makes it fit for use.
+// Plan says what a hunt tries. It must be made usable with Ready.
 type Plan struct {
 	Lock    string `json:"lock"`
-	Version string `json:"version,omitempty"` // of the servers; "" for the usual one
-	// Nodes is the number of servers in all trials; 0 for the usual one, and others in some.
+	Version string `json:"version,omitempty"` // of the servers; "" for the default version
+	// Nodes is the number of servers in all trials; 0 for the default number in most trials and other numbers
+	// in some.
 	Nodes int `json:"nodes,omitempty"`
-	// TTL is the lease in most trials; 0 for the shortest that tells something.
+	// TTL is the lease in most trials; 0 for the shortest lease that gives meaningful results.
 	TTL  time.Duration `json:"ttl_ns,omitempty"`
 	Seed uint64        `json:"seed"`
-	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier ones.
+	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier trials.
 	Blind float64 `json:"blind"`
-	// Shard is the part of the trials that this hunt makes; zero for all.
+	// Shard is the part of the trials that this hunt makes; zero for all trials.
 	Shard suites.Shard `json:"shard,omitzero"`
-	// Missing are the parts that a merged hunt lacks.
+	// Missing lists the parts that a merged hunt lacks.
 	Missing []suites.Shard `json:"missing,omitempty"`
 
 	subject trials.Subject
 	space   space
 }
 
-// DefaultBlind is the usual share of trials that are drawn blindly.
+// DefaultBlind is the default share of blind trials.
 const DefaultBlind = 0.25
 
-// Ready finds the lock and what its trials can be made of. Its error is one of usage.
+// Ready looks up the lock and finds what its trials can be made of. Its error is one of usage.
 func (p Plan) Ready() (Plan, error) {
 	lock, err := lockfile.Find(p.Lock)
 	if err != nil {
@@ -50,15 +52,15 @@ func (p Plan) Ready() (Plan, error) {
 	if _, err := p.outline(Trial{Use: trials.Use{Workers: fewest, Section: shortest}}); err != nil {
 		return p, err
 	}
-	if p.Nodes > 0 { // outline has checked that the lock can have it
+	if p.Nodes > 0 { // outline has checked that the lock can have this many servers
 		p.subject.Servers.Nodes, p.subject.Servers.Sizes = p.Nodes, nil
 	}
 	p.space = p.spaceOf()
 	return p, nil
 }
 
-// isBlind says whether the i-th trial of this part is blind. At any time the share is kept, by few trials of many parts
-// together as well.
+// isBlind says whether the i-th trial of this part is blind. The share of blind trials is kept at any time,
+// even if many parts make few trials each.
 func (p Plan) isBlind(i int) bool {
 	before := float64(i) * p.Blind
 	if p.Shard.Of > 0 {

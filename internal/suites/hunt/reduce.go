@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// oracle runs a form of a finding and counts the runs that show it. If need is not 0 it ends as soon as that many do,
-// or no longer can. An error, such as a Stop, says that the series is undecided, and the count has the runs made so far.
+// oracle runs a form of a finding and counts the runs that show it. If need is not 0, it ends as soon as need
+// runs show the finding or no longer can. An error, such as a Stop, says that the series is undecided. Its
+// count has the runs made so far.
 type oracle func(ctx context.Context, t Trial, runs, need int) (Count, error)
 
-// reduce makes a trial simpler as long as the finding shows again often enough. It returns the forms that were kept on
-// the way, t first and the simplest last; those that were reached, next to an error.
+// reduce makes a trial simpler as long as the finding still shows often enough. It returns the forms that it
+// kept, t first and the simplest last. With an error it returns the forms reached so far.
 func reduce(ctx context.Context, s space, t Trial, original Count, o oracle) ([]Trial, error) {
 	kept := []Trial{t}
 	tried := map[string]bool{t.key(): true}
@@ -24,10 +25,11 @@ func reduce(ctx context.Context, s space, t Trial, original Count, o oracle) ([]
 	}
 }
 
-// firstThatShows tries the simpler forms in their order. One that the lock does not support is out of the question. One
-// for which the machine was too busy is left for another time, which the error says if no other form shows the finding.
+// firstThatShows tries the simpler forms in order. A form that the lock does not support is never tried
+// again. A form for which the machine was too busy may be tried later; if no other form shows the finding,
+// the error says so.
 func (s space) firstThatShows(ctx context.Context, t Trial, original Count, o oracle, tried map[string]bool) (Trial, bool, error) {
-	need, runs := original.rule()
+	need, runs := original.simplerRule()
 	var undecided error
 	for _, candidate := range s.simpler(t) {
 		if tried[candidate.key()] {
@@ -49,9 +51,8 @@ func (s space) firstThatShows(ctx context.Context, t Trial, original Count, o or
 	return t, false, undecided
 }
 
-// simpler lists the trials that are simpler by one thing, those that save most first: no
-// fault at all, a fault less, an option less, fewer workers and servers, simpler roles and
-// shorter times.
+// simpler lists the trials that are simpler in one respect, the biggest savings first: no fault at all, one
+// fault less, one option less, fewer workers and servers, simpler roles, shorter times.
 func (s space) simpler(t Trial) []Trial {
 	var all []Trial
 	add := func(change func(*Trial)) {
@@ -90,7 +91,7 @@ func (s space) simpler(t Trial) []Trial {
 	return all
 }
 
-// simplerSteps lists the steps that are simpler by one thing.
+// simplerSteps lists the steps that are simpler in one respect.
 func (s space) simplerSteps(step Step) []Step {
 	var all []Step
 	add := func(change func(*Step)) {
@@ -120,7 +121,7 @@ func (s space) simplerSteps(step Step) []Step {
 	return all
 }
 
-// fewerNodes are the numbers of servers that are less than one; 0 is the usual one.
+// fewerNodes lists the possible numbers of servers below nodes; 0 stands for the default number.
 func (s space) fewerNodes(nodes int) []int {
 	if nodes == 0 {
 		nodes = s.nodes
@@ -132,18 +133,18 @@ func below[T int | float64](values []T, than T) []T {
 	return slices.DeleteFunc(slices.Clone(values), func(v T) bool { return v >= than })
 }
 
-// before are the values that come earlier than one.
+// before lists the values that come before one.
 func before[T comparable](values []T, one T) []T {
 	return values[:max(slices.Index(values, one), 0)]
 }
 
-// Count is how many runs show a finding.
+// Count says in how many runs a finding showed.
 type Count struct {
 	Shown int `json:"shown"`
 	Made  int `json:"made"`
 }
 
-// likely is the probability by the rule of succession: six of six may be luck.
+// likely estimates the probability with the rule of succession, because six of six may be luck.
 func (c Count) likely() float64 { return float64(c.Shown+1) / float64(c.Made+2) }
 
 func (c Count) share() float64 {
@@ -153,34 +154,34 @@ func (c Count) share() float64 {
 	return float64(c.Shown) / float64(c.Made)
 }
 
-// isReliable says whether all runs of a whole confirmation, except one at most, show the finding.
+// isReliable says whether all runs of a complete confirmation, except at most one, show the finding.
 func (c Count) isReliable() bool { return c.Made >= toConfirm && c.Made-c.Shown <= 1 }
 
-// rule is in how many runs, of how many, a simpler form must show the finding. What is reliable is to stay so; what is
-// not was no luck if it shows twice.
-func (c Count) rule() (need, runs int) {
+// simplerRule says in how many of how many runs a simpler form must show the finding. A reliable finding must stay
+// reliable. For an unreliable one, two runs rule out luck.
+func (c Count) simplerRule() (need, runs int) {
 	if c.isReliable() {
 		return 3, 4
 	}
 	return 2, rerunsFor(c.likely())
 }
 
-// holdsUp says whether a simpler form shows the finding as often as the original, give or take one run, and at least
-// half as often.
+// holdsUp says whether a simpler form shows the finding as often as the original, give or take one run, and
+// at least half as often.
 func (c Count) holdsUp(original Count) bool {
-	would, does := c.Made*original.Shown, c.Shown*original.Made // both times original.Made
+	would, does := c.Made*original.Shown, c.Shown*original.Made // both are scaled by original.Made
 	return does >= would-original.Made && 2*does >= would
 }
 
-// settle confirms the simplest form with runs of its own, for the runs that chose it flatter it. One that does not hold
-// up gives way to the one before.
+// settle confirms the simplest form with fresh runs, because the runs that selected it overstate how often it
+// shows. A form that does not hold up gives way to the form before it.
 func settle(ctx context.Context, kept []Trial, original Count, o oracle) (Trial, Count, error) {
 	for _, t := range slices.Backward(kept[1:]) {
 		c, err := o(ctx, t, toConfirm, 0)
 		if c.Made > 0 && c.holdsUp(original) {
 			return t, c, err
 		}
-		if err != nil { // only the first is known to show it
+		if err != nil { // only the first form is known to show the finding
 			return kept[0], original, err
 		}
 	}
@@ -188,11 +189,12 @@ func settle(ctx context.Context, kept []Trial, original Count, o oracle) (Trial,
 }
 
 const (
-	doubt    = 0.01 // accepted probability that a finding does not show once in its reruns by chance
-	mostRuns = 40   // bounds the reruns of one form
+	doubt    = 0.01 // accepted probability that a finding does not show in any of its reruns by chance
+	mostRuns = 40   // upper limit for the reruns of one form
 )
 
-// rerunsFor is how many runs show a finding at least once, except for doubt, if one run shows it with a probability.
+// rerunsFor is the number of runs of which at least one shows the finding, except with probability doubt, if
+// each run shows it with probability p.
 func rerunsFor(p float64) int {
 	if p <= 0 {
 		return mostRuns

@@ -23,14 +23,14 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// simulated is a find that shows with a probability if a trial has certain faults and at least
-// so many workers, and otherwise never. In short sections it shows seldomer by a factor.
+// simulated is a finding that shows with a probability if a trial has certain faults and enough workers, and
+// otherwise never. A factor reduces the probability in short sections.
 type simulated struct {
 	rng     *rand.Rand
 	needs   []string
 	workers int
 	p       float64
-	brief   float64 // the factor; 0 for 1
+	brief   float64 // the factor for short sections; 0 for 1
 }
 
 func (s simulated) chance(t Trial) float64 {
@@ -58,8 +58,8 @@ func (s simulated) oracle(_ context.Context, t Trial, runs, need int) (c Count, 
 	return c, nil
 }
 
-// TestShrinkFlaky: whatever the luck, what is returned shows the find with a probability that
-// the interval next to it holds as often as it says, and is nearly always the simplest.
+// TestShrinkFlaky: whatever the luck, the returned form shows the finding. Its interval contains the true
+// probability as often as the confidence level promises, and the form is nearly always the simplest.
 func TestShrinkFlaky(t *testing.T) {
 	p := ready(t, "redlock")
 	covered, simplest, all, spent := 0, 0, 0, 0
@@ -76,7 +76,7 @@ func TestShrinkFlaky(t *testing.T) {
 		}
 		small, c, runs := s.shrunk(t, p.space, trial)
 		if runs == 0 {
-			continue // it would not have been gone into
+			continue // it would not have been investigated
 		}
 		spent += runs
 		all++
@@ -97,8 +97,8 @@ func TestShrinkFlaky(t *testing.T) {
 	}
 }
 
-// shrunk confirms a trial, makes it smaller, and settles what is left. It also returns how many runs
-// making it smaller took; 0 if it was not confirmed.
+// shrunk confirms a trial, reduces it, and settles the result. It also returns how many runs the reduction
+// took; 0 if the trial was not confirmed.
 func (s simulated) shrunk(t *testing.T, space space, trial Trial) (small Trial, c Count, spent int) {
 	t.Helper()
 	original, _ := s.oracle(t.Context(), trial, toConfirm, 0)
@@ -119,7 +119,7 @@ func (s simulated) shrunk(t *testing.T, space space, trial Trial) (small Trial, 
 	return small, c, spent
 }
 
-// TestShrinkReliable: what always shows is not made smaller at the price that it often does not.
+// TestShrinkReliable: a finding that always shows is not reduced to a form in which it often does not.
 func TestShrinkReliable(t *testing.T) {
 	p := ready(t, "redlock")
 	trial := Trial{Use: trials.Use{Workers: 3, Section: 1.6, Renew: true}, Steps: []Step{{Fault: "pause", Target: "holder", When: "holding", Length: 2.5}}}
@@ -142,7 +142,7 @@ func TestShrinkReliable(t *testing.T) {
 	}
 }
 
-// TestSettle: a simpler trial that was kept by luck alone gives way to the one before.
+// TestSettle: a simpler trial that was kept by luck alone gives way to the trial before it.
 func TestSettle(t *testing.T) {
 	chances := map[int]float64{5: 1, 3: 0.9, 2: 0.1}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -172,14 +172,15 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestReduceStops: a stop returns what was reached, and a form that the lock does not support is skipped.
+// TestReduceStops: a stop returns the forms reached so far, and a form that the lock does not support is
+// skipped.
 func TestReduceStops(t *testing.T) {
 	p := ready(t, "memory")
 	trial := Trial{Use: trials.Use{Workers: 5, Section: 1.6}, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}
 	shows, late := error(nil), &Stop{Kind: outOfTime}
 	for _, c := range []struct {
 		name    string
-		answers []error // to the forms in their order; the last one to all others
+		answers []error // to the forms in their order; the last answer applies to all further forms
 		kept    int
 	}{
 		{"one was reached", []error{shows, late}, 2}, {"one is unsupported", []error{&Stop{Kind: unsupported}, shows, late}, 2}, {"no time at all", []error{late}, 1},
@@ -200,7 +201,7 @@ func TestReduceStops(t *testing.T) {
 	}
 }
 
-// TestSimplerEnds: making simpler ends, at something that cannot be simpler.
+// TestSimplerEnds: making a trial simpler ends, at a trial that cannot be made simpler.
 func TestSimplerEnds(t *testing.T) {
 	p := ready(t, "redlock")
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -221,8 +222,8 @@ func TestSimplerEnds(t *testing.T) {
 	}
 }
 
-// TestRepeated: what shows seldom is made until it shows nearly always, within three minutes; what always
-// shows, or has steps in an order, is made once.
+// TestRepeated: the step of a finding that shows seldom is repeated until the finding shows nearly always,
+// within three minutes. A trial that always shows it, or has several steps in order, is not repeated.
 func TestRepeated(t *testing.T) {
 	step := Step{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}
 	one := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{step}}
@@ -250,8 +251,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestTimeForControl: what has to be repeated to show takes longer runs, and those of a control
-// need their time, too.
+// TestTimeForControl: a form that must be repeated takes longer runs, and time is left for the runs of a
+// control.
 func TestTimeForControl(t *testing.T) {
 	trial := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
 	takes := func(runs Count, left time.Duration) time.Duration {

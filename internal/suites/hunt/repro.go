@@ -19,7 +19,8 @@ import (
 	"lockcheck/internal/yamlfile"
 )
 
-// reproduction is a form as a file for "lockcheck repro". Its error says that the lock does not support the form.
+// reproduction describes a form as a file for "lockcheck repro". Its error says that the lock does not
+// support the form.
 func (p Plan) reproduction(name string, t Trial, s Signature, what string) (repros.Reproduction, error) {
 	o, err := p.options(t)
 	if err != nil {
@@ -46,10 +47,10 @@ func summary(s Signature, t Trial) string {
 	return s.String() + ", after " + strings.Join(steps, ", ")
 }
 
-// expectation is that the finding shows, whatever else does.
+// expectation is that the finding shows, whatever else shows.
 func (s Signature) expectation() suites.Expectation {
 	e := suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{s.Property}, Cause: s.Cause}
-	if s.Property == checker.Linearizability { // no verdict rests on it
+	if s.Property == checker.Linearizability { // the second opinion affects no verdict
 		e.Verdict = ""
 		e.MayViolate = s.others()
 	}
@@ -62,13 +63,13 @@ func (s Signature) expectation() suites.Expectation {
 	return e
 }
 
-// experiment is what the file will run.
+// experiment is what "lockcheck repro" will run for the file.
 func experiment(r repros.Reproduction, control bool) (suites.Experiment, error) {
 	return r.Experiment(repros.Form{Control: control})
 }
 
-// controls lists changes that could make the difference: a step less, a lock without the known flaw, the usual lock
-// delay, a section within the lease, no renewals.
+// controls lists changes that could prevent the finding: one step less, a lock without the known flaw, the
+// default lock delay, a section within the lease, no renewals.
 func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	var all []repros.Control
 	for i, step := range t.Steps {
@@ -99,7 +100,7 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	return all
 }
 
-// changed is the part of a file that sets values, each after its name.
+// changed is the part of a file that sets values. The texts are names and values in turn.
 func changed(texts ...string) yaml.Node {
 	node := yaml.Node{Kind: yaml.MappingNode}
 	for _, text := range texts {
@@ -108,14 +109,14 @@ func changed(texts ...string) yaml.Node {
 	return node
 }
 
-// sibling is a lock without a known flaw on the same servers, with or without a proxy in front; "" if there is none or
-// if the lock has no known flaw itself.
+// sibling is a lock without a known flaw on the same servers, with or without a proxy in front of them. It is
+// "" if there is none or if the lock itself has no known flaw.
 func (p Plan) sibling() string {
 	if p.subject.Info.Naive == "" {
 		return ""
 	}
 	fits := func(i clients.Info) bool {
-		servers := i.Servers == p.subject.Info.Servers || strings.HasPrefix(p.subject.Info.Servers, i.Servers+"-") // what is in front of them left out
+		servers := i.Servers == p.subject.Info.Servers || strings.HasPrefix(p.subject.Info.Servers, i.Servers+"-") // ignoring a proxy in front of the servers
 		return servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.subject.Info.TTL == 0)
 	}
 	table := clients.Table()
@@ -129,7 +130,7 @@ func (p Plan) sibling() string {
 	return table[i].Name
 }
 
-// expectations are what a control may give, the strictest first.
+// expectations are the results that a control may be expected to give, the strictest first.
 func (s Signature) expectations() []suites.Expectation {
 	return []suites.Expectation{
 		{Verdict: checker.Valid},
@@ -144,7 +145,8 @@ func (s Signature) others() []checker.Property {
 	})
 }
 
-// write stores a reproduction in a folder and returns its path. It names a lock file relative to that folder.
+// write stores a reproduction in a folder and returns its path. The reproduction names a lock file relative
+// to the folder.
 func write(folder string, r repros.Reproduction) (string, error) {
 	if lockfile.IsPath(r.Setup.Lock) {
 		lock, err := filepath.Abs(r.Setup.Lock)

@@ -9,7 +9,7 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// TestReproduction: what is written is read again as the same test, with its control.
+// TestReproduction: a written reproduction is read back as the same test, with its control.
 func TestReproduction(t *testing.T) {
 	p := ready(t, "redlock")
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -48,7 +48,8 @@ func TestReproduction(t *testing.T) {
 	}
 }
 
-// TestSibling: a lock with a known flaw has one without, on the same servers but for what is in front of them.
+// TestSibling: a lock with a known flaw has a sibling without it, on the same servers except for a proxy in
+// front of them.
 func TestSibling(t *testing.T) {
 	for lock, want := range map[string]string{"redis-unsafe-release": "redis", "redsync-4.12.0": "redsync", "postgres-pgbouncer": "postgres-session", "redis": "", "memory": ""} {
 		if got := ready(t, lock).sibling(); got != want {
@@ -57,7 +58,7 @@ func TestSibling(t *testing.T) {
 	}
 }
 
-// TestExpectation: what is expected tells a find from what is inherent.
+// TestExpectation: the expectation separates a finding from what is inherent in leases.
 func TestExpectation(t *testing.T) {
 	for _, c := range []struct {
 		of          Signature

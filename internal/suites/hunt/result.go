@@ -10,44 +10,45 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// resultSchema is the version of the form of hunt.json.
+// resultSchema is the version of the format of hunt.json.
 const resultSchema = 1
 
 // Result is what a hunt tried and found.
 type Result struct {
 	Schema int `json:"schema"`
 	Plan
-	Lease time.Duration `json:"lease_ns"` // of most trials; 0 for a lock without one
+	Lease time.Duration `json:"lease_ns"` // of most trials; 0 for a lock without a lease
 	Began time.Time     `json:"began"`
 	// Arms are the guided trials, then the blind ones.
 	Arms     []Arm     `json:"arms"`
 	Findings []Finding `json:"finds"`
-	// Inherent counts the trials that showed what no lock with a lease can prevent, by cause.
+	// Inherent counts, by cause, the trials that showed what no lock with a lease can prevent.
 	Inherent map[string]int `json:"inherent,omitempty"`
 	Coverage
-	// Unsupported says of kinds of faults why the lock does not support them.
+	// Unsupported lists, with the reason, the kinds of faults that the lock does not support.
 	Unsupported []string `json:"unsupported,omitempty"`
 }
 
-// Coverage is what trials covered of all cells. There is a cell for each role, phase, state and moment.
+// Coverage says which cells the trials covered. There is a cell for each combination of role, phase, state
+// and moment.
 type Coverage struct {
-	Met     []Cell   `json:"met"` // each once
+	Met     []Cell   `json:"met"` // each cell once
 	Roles   []string `json:"roles"`
 	Phases  []string `json:"phases"`
 	States  []string `json:"states"`
 	Moments []string `json:"moments"`
 }
 
-// Arm is what came of one way to choose trials.
+// Arm sums up the guided or the blind trials.
 type Arm struct {
 	Name   string        `json:"name"`
 	Trials int           `json:"trials"`
-	Failed int           `json:"failed,omitempty"` // of them
-	Proven int           `json:"proven"`           // of them, those in which a fault was proven and exercised
-	Took   time.Duration `json:"took_ns"`          // all trials, one after the other
-	Cells  int           `json:"cells"`            // that it covered first
-	// Showing is how many trials showed a finding, Finds are the findings by their keys, and First is the number of
-	// the first such trial, of both arms; 0 for none.
+	Failed int           `json:"failed,omitempty"` // failed trials
+	Proven int           `json:"proven"`           // trials in which a fault was proven and exercised
+	Took   time.Duration `json:"took_ns"`          // sum over all trials
+	Cells  int           `json:"cells"`            // number of cells that this arm covered first
+	// Showing counts the trials that showed a finding. Finds lists the keys of these findings. First is the
+	// number of the first such trial, counted over both arms; 0 for none.
 	Showing int      `json:"showing"`
 	Finds   []string `json:"finds,omitempty"`
 	First   int      `json:"first,omitempty"`
@@ -56,8 +57,8 @@ type Arm struct {
 // Outcome says what became of a finding.
 type Outcome string
 
-// Outcomes. Unconfirmed is no evidence against a finding: its reruns were interrupted, failed, or never begun. Some of
-// them may have shown it.
+// Outcomes. Unconfirmed is no evidence against a finding: its reruns were interrupted, failed, or never
+// begun. Some reruns may have shown it.
 const (
 	Confirmed    Outcome = "confirmed"
 	NotSeenAgain Outcome = "not seen again"
@@ -68,19 +69,19 @@ const (
 type Finding struct {
 	record
 	Headline string        `json:"headline"`
-	First    int           `json:"first"`    // the trial that showed it first, from 1
+	First    int           `json:"first"`    // number of the trial that showed it first, from 1
 	After    time.Duration `json:"after_ns"` // from the beginning of the hunt to the end of that trial
-	Blind    bool          `json:"blind"`    // that trial
-	Seen     int           `json:"seen"`     // trials that showed it
-	// Trial is the simplest form that is known to show it, and Steps how many faults that has.
+	Blind    bool          `json:"blind"`    // that trial was blind
+	Seen     int           `json:"seen"`     // number of trials that showed it
+	// Trial is the simplest form that is known to show the finding, and Steps the number of its faults.
 	Trial string `json:"trial"`
 	Steps int    `json:"steps"`
-	Count        // the runs of that form
+	Count        // the runs of Trial
 	// Low and High are the 95 % Wilson interval of the share of runs that show it.
 	Low     float64 `json:"low"`
 	High    float64 `json:"high"`
 	Outcome Outcome `json:"outcome"`
-	// Unfinished says in a sentence what is still to be done; "" for nothing.
+	// Unfinished says in a sentence what still has to be done; "" for nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
@@ -89,7 +90,7 @@ func (f *Folder) Result() Result {
 	r := Result{
 		Schema: resultSchema, Plan: f.Plan, Lease: f.Plan.subject.Lease(), Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
 		Arms:     []Arm{{Name: "guided"}, {Name: "blind"}},
-		Coverage: Coverage{Roles: f.Plan.space.roles(), Phases: phases(), States: states(), Moments: calls()},
+		Coverage: Coverage{Roles: f.Plan.space.roles(), Phases: faultPhases(), States: lockStates(), Moments: callMoments()},
 	}
 	for i, a := range f.attempts {
 		arm := &r.Arms[0]
@@ -106,18 +107,18 @@ func (f *Folder) Result() Result {
 		r.Met = append(r.Met, a.Fresh...)
 	}
 	for _, known := range f.records {
-		r.Findings = append(r.Findings, f.finding(known, r.Began))
+		r.Findings = append(r.Findings, f.summarize(known, r.Began))
 	}
 	for _, s := range f.findings() {
 		if f.recordOf(s.Signature) == nil {
 			stop := cmp.Or(f.skipped(s.Signature), &Stop{Kind: notBegun})
-			r.Findings = append(r.Findings, f.finding(record{Signature: s.Signature, Stopped: stop}, r.Began))
+			r.Findings = append(r.Findings, f.summarize(record{Signature: s.Signature, Stopped: stop}, r.Began))
 		}
 	}
 	return r
 }
 
-// add counts a trial by its number, from 1.
+// add counts the trial with the given number, from 1.
 func (a *Arm) add(number int, t attempt) {
 	a.Trials++
 	a.Took += t.Took
@@ -140,9 +141,9 @@ func (a *Arm) add(number int, t attempt) {
 	}
 }
 
-// finding is a record with what the trials say about it.
-func (f *Folder) finding(r record, began time.Time) Finding {
-	if r.Source == 0 { // no trial that shows it was rerun
+// summarize combines a record with what the trials showed of the finding.
+func (f *Folder) summarize(r record, began time.Time) Finding {
+	if r.Source == 0 { // no trial that showed it was rerun
 		for _, s := range f.sightings(record{Signature: r.Signature})[:1] {
 			r.What, r.Original, r.Run = s.What, s.Original, s.Run
 		}
@@ -153,8 +154,8 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 	if r.ReducedRuns.Made > 0 {
 		out.Trial, out.Steps, out.Count = r.Reduced.String(), len(r.Reduced.Steps), r.ReducedRuns
 	}
-	again := r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0
-	if p := r.Partial; p != nil && !again {
+	confirmedAgain := r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0
+	if p := r.Partial; p != nil && !confirmedAgain {
 		out.Trial, out.Steps, out.Count = p.Trial.String(), len(p.Trial.Steps), p.Count
 	}
 	out.Low, out.High = stats.Wilson(int64(out.Shown), int64(out.Made))
@@ -170,7 +171,7 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 		out.Unfinished = out.Stopped.sentence()
 	}
 	switch {
-	case again:
+	case confirmedAgain:
 		out.Outcome = Confirmed
 	case r.State == notSeenAgain && r.Partial == nil && out.Stopped == nil:
 		out.Outcome = NotSeenAgain
@@ -229,11 +230,12 @@ func (s *Stop) sentence() string {
 	return text + "."
 }
 
-// Counts says whether the finding affects the verdict. Time alone says that a lock is stuck: on a busy machine that
-// counts only if it was seen again.
+// Counts says whether the finding affects the verdict. A lock is called stuck because of elapsed time alone,
+// which a busy machine can cause. So a stuck lock counts only if it was seen again.
 func (f Finding) Counts() bool { return f.Property != checker.Liveness || f.Outcome == Confirmed }
 
-// trials counts the trials: those made, those that show something about the lock, and those with a proven fault.
+// trials counts the trials made, the trials that show something about the lock, and the trials with a proven
+// fault.
 func (r Result) trials() (made, useful, proven int) {
 	for _, arm := range r.Arms {
 		made, useful, proven = made+arm.Trials, useful+arm.Trials-arm.Failed, proven+arm.Proven
@@ -241,12 +243,12 @@ func (r Result) trials() (made, useful, proven int) {
 	return made, useful, proven
 }
 
-// Verdict is violation if a finding counts. It is undecided if no trial showed anything about the lock, no fault was
-// proven, a part is missing, or a finding that might count is unconfirmed. Otherwise it is valid, as far as the trials
-// went.
+// Verdict is violation if a finding counts. It is undecided if no trial showed anything about the lock, no
+// fault was proven, a part is missing, or a finding that might count is unconfirmed. Otherwise it is valid as
+// far as the trials went.
 func (r Result) Verdict() checker.Verdict {
 	_, useful, proven := r.trials()
-	hasFaults := len(r.Roles) > 1 // the first role is for no fault
+	hasFaults := len(r.Roles) > 1 // the first role stands for no fault
 	mightCount := func(f Finding) bool { return f.Outcome == Unconfirmed }
 	switch {
 	case slices.ContainsFunc(r.Findings, Finding.Counts):

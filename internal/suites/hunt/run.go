@@ -21,47 +21,48 @@ import (
 // Machine is what a hunt runs on.
 type Machine struct {
 	runs.Machine
-	Parallel int // trials side by side; at least 1
+	Parallel int // number of trials run in parallel; at least 1
 	Progress runs.Progress
 	Budget   time.Duration // of the whole hunt
-	Trials   int           // at most, in all parts of a hunt together; 0 for no bound
-	// Enough ends the hunt early. It is asked after each batch of trials and after each investigation; nil for never.
+	Trials   int           // upper limit for all parts of a hunt together; 0 for no limit
+	// Enough ends the hunt early once it returns true. It is called after each batch of trials and after each
+	// investigation; nil for never.
 	Enough func(Result) bool
-	// TrialsOnly: no finding is investigated.
+	// TrialsOnly: do not investigate findings.
 	TrialsOnly bool
 
-	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error) // makes a run; nil for runs.Test
+	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error) // runs a test; nil for runs.Test
 }
 
 // Shares of the budget.
 const (
-	reserve       = 0.15 // left for findings of the last trials
-	findingShare  = 0.3  // of one finding at most
-	patience      = 0.5  // until then a finding that shows seldom waits for another trial that shows it
-	findingsShare = 0.5  // of the time that passed, for findings, while trials are left: a lock with many would have few trials
+	reserve       = 0.15 // kept for the findings of the last trials
+	findingShare  = 0.3  // at most, for one finding
+	patience      = 0.5  // until then, a finding that shows seldom waits for another trial that shows it
+	findingsShare = 0.5  // of the elapsed time, for findings while trials are left; otherwise a lock with many findings would get few trials
 )
 
 type search struct {
 	folder    *Folder
 	machine   Machine
 	interrupt <-chan struct{}
-	gate      *suites.Gate // how many runs there is time for side by side
+	gate      *suites.Gate // limits parallel runs to what the machine manages in time
 
 	began, end   time.Time
-	searchEnd    time.Time // of trials
+	searchEnd    time.Time // end of the time for trials
 	patientUntil time.Time
-	investigated time.Duration // spent on findings
-	// postponed are the findings for which there was no time, by their keys. They have a last turn, lastTurn, once no
-	// trials are left.
+	investigated time.Duration // time spent on findings
+	// postponed has the keys of findings for which there was no time. They get a last turn once no trials are
+	// left.
 	postponed map[string]bool
 	lastTurn  bool
-	// status is read by the trials in progress while others are added.
+	// status is read by the trials in progress while other trials are added.
 	status atomic.Pointer[string]
 }
 
-// Run makes trials until the budget is spent, and investigates each finding as it is made. When interrupt is closed,
-// trials in progress end without being counted. The error says why the hunt could not go on; failures of single
-// trials are in the ledger.
+// Run makes trials until the budget is spent, and investigates each finding soon after a trial shows it. When
+// interrupt is closed, the trials in progress end without being counted. The error says why the hunt could
+// not continue. Failures of single trials are in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (stopped bool, err error) {
 	locked, err := f.ledger.Lock()
 	if err != nil {
@@ -86,12 +87,12 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		switch {
 		case made > 0:
 		case time.Now().Before(s.searchEnd):
-			s.searchEnd = time.Now() // no trials are left, so no finding has to wait for them
+			s.searchEnd = time.Now() // no trials are left, so findings need not wait for them
 		case !s.lastTurn:
 			clear(s.postponed)
 			s.lastTurn = true
 		case s.isPatient():
-			s.patientUntil = time.Time{} // no trial will show more often what was seen seldom
+			s.patientUntil = time.Time{} // no further trial can show more often what was seen seldom
 		default:
 			return false, nil
 		}
@@ -118,10 +119,10 @@ func (s *search) hasEnough() bool {
 	return s.machine.Enough != nil && s.machine.Enough(s.folder.Result())
 }
 
-// maxFailed is how many trials in a row may fail.
+// maxFailed is how many trials in a row may fail before the hunt gives up.
 const maxFailed = 16
 
-// allFail is an error if the last trials all failed, so that no other one is likely to succeed.
+// allFail returns an error if the last trials all failed, so that another trial is unlikely to succeed.
 func (s *search) allFail() error {
 	all := s.folder.attempts
 	last := all[max(0, len(all)-maxFailed):]
@@ -131,7 +132,7 @@ func (s *search) allFail() error {
 	return fmt.Errorf("the last %d trials failed, the last one with: %s", len(last), last[len(last)-1].Failed)
 }
 
-// makeTrials makes the next trials and says how many.
+// makeTrials makes the next batch of trials and returns its size.
 func (s *search) makeTrials(ctx context.Context) (made int, stopped bool, err error) {
 	attempts := s.next()
 	var jobs []suites.Job
@@ -140,7 +141,7 @@ func (s *search) makeTrials(ctx context.Context) (made int, stopped bool, err er
 		if err != nil {
 			return 0, false, err
 		}
-		o = trials.Quick(o) // investigations make whole runs, as "lockcheck repro" does
+		o = trials.Quick(o) // only investigations need whole runs, as "lockcheck repro" makes them
 		job, err := s.job(a.Trial, o)
 		if err != nil {
 			return 0, false, err
@@ -158,7 +159,7 @@ func (s *search) makeTrials(ctx context.Context) (made int, stopped bool, err er
 	return made, stopped, err
 }
 
-// job is a run of which only the results are written.
+// job is a run that writes only its results.
 func (s *search) job(t Trial, o runs.Options) (suites.Job, error) {
 	o.ResultsOnly = true
 	o.Parameters = map[string]string{"hunt": t.String()}
@@ -175,7 +176,7 @@ func (s *search) runner() suites.Runner {
 	return r
 }
 
-// next are the trials to make now. At any time the share of blind ones is the one of the plan.
+// next lists the trials to make now. It keeps the plan's share of blind trials at any time.
 func (s *search) next() []attempt {
 	f := s.folder
 	var all []attempt
@@ -195,14 +196,14 @@ func (s *search) next() []attempt {
 	return all
 }
 
-// record adds a trial to the ledger. Its run is kept only if it showed a finding, or failed.
+// record adds a trial to the ledger. It keeps the trial's run only if the run showed a finding or failed.
 func (s *search) record(a attempt, m suites.Made) error {
 	a.Began, a.Took = m.Began, m.Took
 	err := m.Err
 	if m.Outcome.History == nil {
 		a.Failed, err = m.Err.Error(), nil
 	} else {
-		s.judge(&a, m.Outcome)
+		s.recordOutcome(&a, m.Outcome)
 	}
 	switch {
 	case a.Run != "":
@@ -226,19 +227,19 @@ func (s *search) updateStatus() {
 	s.status.Store(&text)
 }
 
-func (s *search) judge(a *attempt, outcome runs.Outcome) {
+func (s *search) recordOutcome(a *attempt, outcome runs.Outcome) {
 	header, results := outcome.History.Header, outcome.Results
 	if results.Verdict == checker.Broken {
 		a.Failed = results.Sentence
 		return
 	}
-	shown := look(header, results)
+	shown := findingsIn(header, results)
 	for _, c := range cover(outcome.History) {
 		if !s.folder.guide.cells[c] {
 			a.Fresh = append(a.Fresh, c)
 		}
 	}
-	a.Near, a.Inherent = near(header, results, shown), shown.inherent
+	a.Near, a.Inherent = nearness(header, results, shown), shown.inherent
 	a.Proven = slices.ContainsFunc(results.Faults, checker.FaultCoverage.Counts)
 	for _, f := range shown.findings {
 		f.Trial = a.Trial.asFarAs(results.Faults)
@@ -253,7 +254,7 @@ func (s *search) judge(a *attempt, outcome runs.Outcome) {
 	}
 }
 
-// huntStatus shows how the hunt goes in place of its single runs.
+// huntStatus shows the progress of the hunt instead of the progress of its single runs.
 type huntStatus struct{ search *search }
 
 // Step implements runs.Progress.
@@ -264,7 +265,7 @@ func (h huntStatus) Status(string, ...any) {
 	h.search.machine.Progress.Status("%s; %s", *h.search.status.Load(), reports.Left(time.Until(h.search.end)))
 }
 
-// investigateAll investigates all findings that are open, as long as there is time for findings.
+// investigateAll investigates the open findings, as long as there is time for findings.
 func (s *search) investigateAll(ctx context.Context) (stopped bool, err error) {
 	for {
 		open := s.folder.open(s.isPatient())

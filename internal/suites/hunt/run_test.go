@@ -11,7 +11,7 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// hunted makes so many trials of a lock, with what finds need, if there is time for that.
+// hunted makes the given number of trials of a lock and investigates the findings, within the budget.
 func hunted(t *testing.T, lock string, trials int, budget time.Duration) *Folder {
 	t.Helper()
 	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, lock))
@@ -25,12 +25,12 @@ func hunted(t *testing.T, lock string, trials int, budget time.Duration) *Folder
 	return folder
 }
 
-// TestHuntRight: a lock that is right is not accused, whatever is done to it.
+// TestHuntRight: a correct lock is not accused, whatever faults are injected.
 func TestHuntRight(t *testing.T) {
 	clustertest.Engine(t, clustertest.Rest)
 	t.Parallel()
 	const trials = 16
-	folder := hunted(t, "memory", trials, 20*time.Minute) // none is left out for its length
+	folder := hunted(t, "memory", trials, 20*time.Minute) // enough that no trial is skipped for lack of time
 	h := folder.Result()
 	if h.Verdict() != checker.Valid || len(h.Findings) > 0 {
 		t.Errorf("%s: %+v", h.Verdict(), h.Findings)
@@ -50,7 +50,7 @@ func TestHuntRight(t *testing.T) {
 	}
 }
 
-// TestFolder: one hunt is not written over another, and what is none is refused.
+// TestFolder: a hunt does not overwrite another hunt, and a folder without a hunt is refused.
 func TestFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hunt")
 	if _, err := Open(path); err == nil {
@@ -67,7 +67,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestReplaces: a hunt that goes on forgets nothing for want of time.
+// TestReplaces: a resumed hunt that runs out of time forgets nothing.
 func TestReplaces(t *testing.T) {
 	unfinished := record{OriginalRuns: Count{Shown: 4, Made: 6}, File: "finds/a.yaml", Stopped: &Stop{Kind: outOfTime}}
 	seldom := record{OriginalRuns: Count{Shown: 1, Made: 6}, State: Waiting}
@@ -90,7 +90,7 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// TestUseless: a hunt of which no trial succeeds ends, and one of which any does goes on.
+// TestUseless: a hunt ends if no trial succeeds, and continues if any trial does.
 func TestUseless(t *testing.T) {
 	for _, c := range []struct {
 		failed, succeeded int
@@ -104,8 +104,8 @@ func TestUseless(t *testing.T) {
 	}
 }
 
-// TestOpen: a find is gone into once, by the trial with the fewest faults; another one is tried
-// where that did not show it again.
+// TestOpen: a finding is investigated once, with the trial that has the fewest faults. Another trial is rerun
+// if that trial did not show the finding again.
 func TestOpen(t *testing.T) {
 	plan := ready(t, "memory")
 	s := Signature{Property: checker.Liveness}
@@ -113,7 +113,7 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		entries []entry
-		want    []int // trials
+		want    []int // numbers of the trials to rerun
 	}{
 		{"nothing", nil, nil},
 		{"seldom, and no other", []entry{with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{1, 6}, State: Waiting}}}, nil},
@@ -155,7 +155,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestTrialsSource: what finds may take of a hunt, while there is time for trials and after it.
+// TestTrialsFirst: the share of a hunt that findings may take, while there is time for trials and after it.
 func TestTrialsFirst(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {

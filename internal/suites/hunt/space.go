@@ -16,7 +16,7 @@ import (
 // Values that trials are drawn from, the simplest first.
 const (
 	fewest   = 2
-	shortest = 0.05 // section, in leases: a trial has about a hundred such holds
+	shortest = 0.05 // section, in leases; a trial fits about a hundred such holds
 )
 
 func workerCounts() []int   { return []int{fewest, 3, 5} }
@@ -25,39 +25,39 @@ func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
 func clockSteps() []float64 { return []float64{1.5, 10, -10} }
 func speeds() []float64     { return []float64{3, 0.3} }
 
-// moments are what a step can wait for, the simplest first; "" for nothing.
+// moments lists what a step can wait for, the simplest first; "" for nothing.
 func moments() []string {
 	others := slices.DeleteFunc(nemesis.Moments(), func(when string) bool { return when == nemesis.WhenHolding })
 	return append([]string{nemesis.WhenHolding, ""}, others...)
 }
 
-// actor is the role of the worker whose moment a step waited for.
+// actor is the role of the worker whose call made the moment that a step waited for.
 const actor = "actor"
 
-// lasts says whether a moment can still be in force half a section later.
-func lasts(when string) bool {
+// canLast says whether a moment can still hold half a section later.
+func canLast(when string) bool {
 	return when == nemesis.WhenHolding || when == nemesis.WhenQueued || when == nemesis.WhenLost
 }
 
-// aim is a fault, its target and whom it cuts the target off from.
+// aim is a fault, its target, and the processes that the target is cut off from.
 type aim struct{ fault, target, from string }
 
-// space is what the trials of a lock can be made of.
+// space describes the trials that a lock allows.
 type space struct {
-	kinds []string         // of faults
+	kinds []string         // kinds of faults
 	aims  map[string][]aim // by kind
-	whens map[aim][]string // moments that a fault can be aimed at
-	// long, renew, check, pin and brief say whether the lock can be used as the fields of Trial of these names say.
+	whens map[aim][]string // the moments that a fault can be aimed at
+	// long, renew, check, pin and brief say whether the lock supports the fields of Trial with these names.
 	long, renew, check, pin, brief bool
-	session                        bool // the client renews the lease by itself
-	// nodes is the usual number of servers, and sizes are the other possible numbers.
+	session                        bool // the client renews the lease on its own
+	// nodes is the default number of servers, and sizes are the other possible numbers.
 	nodes int
 	sizes []int
-	// unsupported lists why some kinds of fault have no target, one reason per string.
+	// unsupported lists the kinds of faults without a possible target, one string per reason.
 	unsupported []string
 }
 
-// targets are the roles that faults are aimed at, the simplest first.
+// targets are the roles that faults can be aimed at, the simplest first.
 func targets(servers int) []string {
 	all := []string{"holder", "waiter", actor}
 	if servers > 0 {
@@ -69,7 +69,7 @@ func targets(servers int) []string {
 	return all
 }
 
-// cuts are further aims of network faults: a target and whom it is cut off from.
+// cuts lists further aims of network faults: a target and the processes that it is cut off from.
 func cuts(servers int) [][2]string {
 	if servers <= 1 {
 		return nil
@@ -80,11 +80,11 @@ func cuts(servers int) [][2]string {
 	}
 }
 
-// spaceOf finds the faults, roles and moments that the lock supports.
+// spaceOf tries out which faults, roles and moments the lock supports.
 func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
 	var reasons []string
-	unsupported := make(map[string][]string) // kinds by their reason
+	unsupported := make(map[string][]string) // the kinds by the reason why they are not supported
 	vouches := p.subject.Info.TTL > 0 && !p.subject.Info.Session
 	s.renew, s.check, s.long, s.session = p.subject.Info.Renew, vouches, p.subject.HasLong(), p.subject.Info.Session
 	s.pin, s.brief = p.subject.Info.AnyServer && p.subject.Servers.Nodes > 1, p.subject.Info.GivesUp() && !p.subject.Info.CountsAnew
@@ -110,7 +110,7 @@ func (p Plan) spaceOf() space {
 		case len(s.aims[kind.Name]) > 0:
 			s.kinds = append(s.kinds, kind.Name)
 		case why != nil:
-			reason := root(why).Error()
+			reason := rootCause(why).Error()
 			if unsupported[reason] == nil {
 				reasons = append(reasons, reason)
 			}
@@ -123,7 +123,7 @@ func (p Plan) spaceOf() space {
 	return s
 }
 
-// roles are those that coverage tells apart, the one for no fault first.
+// roles lists the roles that coverage distinguishes. The first is the role for no fault.
 func (s space) roles() []string {
 	var all []string
 	for _, kind := range s.kinds {
@@ -135,7 +135,7 @@ func (s space) roles() []string {
 	return append([]string{noFault}, slices.Compact(all)...)
 }
 
-func root(err error) error {
+func rootCause(err error) error {
 	var unsupported *nemesis.UnsupportedError
 	if errors.As(err, &unsupported) {
 		return unsupported.Err
@@ -162,7 +162,7 @@ func simplest(a aim) Step {
 	return s
 }
 
-// clocksOf are the values of a fault of clocks; nil for other faults.
+// clocksOf lists the values for a fault of clocks; nil for other faults.
 func clocksOf(fault string) []float64 {
 	switch fault {
 	case history.Clock, history.ClockStrobe:
@@ -187,7 +187,7 @@ func lastOf(values []float64) float64 {
 	return values[len(values)-1]
 }
 
-// oneOf draws one of some values; the zero value of none.
+// oneOf draws one of the values; the zero value if there are none.
 func oneOf[T any](rng *rand.Rand, values []T) (drawn T) {
 	if len(values) == 0 {
 		return drawn

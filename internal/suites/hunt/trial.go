@@ -14,14 +14,14 @@ import (
 	"lockcheck/nemesis"
 )
 
-// Trial is one short run: how the lock is used, and the faults.
+// Trial is one short run: how the lock is used, and which faults occur.
 type Trial struct {
 	trials.Use
 	Steps []Step `json:"steps,omitempty"`
-	// Times is how often the only step is made, or, without a step, how many times longer the trial is; 0 for once. It is
-	// for reproductions, never drawn.
+	// Times is how often the only step is repeated or, without a step, how many times longer the trial is; 0
+	// for once. Reproductions set it. It is never drawn.
 	Times int `json:"times,omitempty"`
-	// Seed decides what roles leave open.
+	// Seed decides what roles leave open, such as which worker is the waiter.
 	Seed uint64 `json:"seed"`
 }
 
@@ -33,9 +33,10 @@ type Step struct {
 	When   string `json:"when,omitempty"`
 	// Half: the step begins half a section after its moment.
 	Half bool `json:"half,omitempty"`
-	// Length is how long it lasts, in leases.
+	// Length is how long the fault lasts, in leases.
 	Length float64 `json:"length"`
-	// Clock is how far a clock is moved, in leases beyond the smallest provable step, or how fast it runs.
+	// Clock is how far a clock is moved, in leases beyond the smallest step that can be proven, or the speed
+	// of the clock.
 	Clock float64 `json:"clock,omitempty"`
 	Order order   `json:"order,omitempty"`
 }
@@ -43,13 +44,13 @@ type Step struct {
 type order string
 
 const (
-	apart  order = ""       // whenever its own time comes
-	during order = "during" // while the one before is in force
-	then   order = "then"   // after the one before is healed
+	apart  order = ""       // at its own time
+	during order = "during" // while the step before it is in force
+	then   order = "then"   // after the step before it is healed
 )
 
 func (t Trial) key() string {
-	text, _ := json.Marshal(t) // of plain values: it cannot fail
+	text, _ := json.Marshal(t) // plain values cannot fail to encode
 	return string(text)
 }
 
@@ -65,10 +66,10 @@ func (p Plan) outline(t Trial) (runs.Outline, error) {
 	return runs.OutlineOf(o)
 }
 
-// sketch are the options without a time limit.
+// sketch is the options without a time limit.
 func (p Plan) sketch(t Trial) runs.Options { return p.subject.Sketch(t.Use, p.schedule(t)) }
 
-// schedule is that of a trial of the lock.
+// schedule is the schedule of faults for a trial of the lock.
 func (p Plan) schedule(t Trial) nemesis.Schedule { return t.schedule(p.subject.Section(t.Use)) }
 
 func (t Trial) schedule(section time.Duration) nemesis.Schedule {
@@ -119,7 +120,7 @@ func (s Step) strength(n *nemesis.Step) {
 	}
 }
 
-// active is the time that the steps need.
+// active is the time that the steps take.
 func (t Trial) active(lease time.Duration) time.Duration {
 	return trials.Active(t.Use, t.schedule(0), t.Times, lease)
 }
@@ -127,8 +128,8 @@ func (t Trial) active(lease time.Duration) time.Duration {
 // maxLength bounds the length of a run with repeated steps.
 const maxLength = 3 * time.Minute
 
-// repeated is the trial with its step as often as rerunsFor the probability says and as there is time for. A trial with
-// several steps is not repeated.
+// repeated returns the trial with its step repeated as often as rerunsFor(p) says, if there is time. A trial
+// with several steps is not repeated.
 func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	if t.Times = 0; len(t.Steps) > 1 {
 		return t
@@ -139,8 +140,9 @@ func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	return t
 }
 
-// asFarAs is the trial as far as it got: without the steps that had not begun when it ended, and without those that were
-// not exercised, unless none was. A reproduction requires every step to be exercised.
+// asFarAs returns the part of the trial that really happened. It drops the steps that had not begun when the
+// trial ended. It also drops steps that were not exercised, unless no step was. A reproduction requires every
+// step to be exercised.
 func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
 	steps := t.schedule(0).Steps
 	with := func(is func(checker.FaultCoverage) bool) Trial {
@@ -159,7 +161,8 @@ func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
 	return with(func(checker.FaultCoverage) bool { return true })
 }
 
-// String is such as "3 workers, section 0.4 leases, renewed; pause of holder while holding for 1.3 leases".
+// String is, for example, "3 workers, section 0.4 leases, renewed; pause of holder while holding for 1.3
+// leases".
 func (t Trial) String() string {
 	use := []string{fmt.Sprintf("%d workers", t.Workers), fmt.Sprintf("section %v leases", t.Section)}
 	for _, option := range []struct {
@@ -187,7 +190,7 @@ func (t Trial) String() string {
 	return text
 }
 
-// String is such as "then pause of holder, while holding, for 1.3 leases".
+// String is, for example, "then pause of holder when holding for 1.3 leases".
 func (s Step) String() string {
 	text := s.Fault + " of " + s.Target
 	if s.Order != apart {
@@ -213,5 +216,5 @@ func (s Step) String() string {
 	return text + fmt.Sprintf(" for %v leases", s.Length)
 }
 
-// role is what coverage tells faults apart by.
+// role is the name under which coverage counts the fault.
 func (s Step) role() string { return s.Fault + " of " + s.Target }
