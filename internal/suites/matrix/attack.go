@@ -23,45 +23,46 @@ import (
 //go:embed attacks.yaml
 var attacksFile string
 
-// AttacksFile is the file of the attacks, as YAML.
+// AttacksFile is the text of attacks.yaml.
 func AttacksFile() string { return attacksFile }
 
-// Attack is a column of a comparison: the strongest known form of a fault, aimed at a role and a moment. Its runs are
-// trials, as short as the lock allows.
+// Attack is a column of a comparison: the strongest known form of a fault, aimed at a role and a moment. Its
+// runs are trials, as short as the lock allows.
 type Attack struct {
 	Name    string `yaml:"name"`
 	Summary string `yaml:"summary"`
-	// Fault is the same at random moments, as in --nemesis; "" for none that is the same.
+	// Fault is the same fault at random moments, as in --nemesis; "" if --nemesis has no such fault.
 	Fault string `yaml:"fault,omitempty"`
-	// Forms of the attack. The first one that a lock supports is used.
+	// Forms of the attack. A lock gets the first form that it supports.
 	Forms []form `yaml:"forms"`
 }
 
-// form is an attack on some locks.
+// form is an attack on some of the locks.
 type form struct {
 	trials.Use `yaml:",inline"`
 	// TTL is the shortest lease that a trial may have; 0 means leastLease.
 	TTL time.Duration `yaml:"ttl,omitempty"`
-	// Servers: only for so many that have no leader; 0 for any.
+	// Servers restricts the form to locks with this many servers and no leader; 0 for any lock.
 	Servers int `yaml:"servers,omitempty"`
-	// WithoutLease: only for locks that end with the connection of their holder.
+	// WithoutLease restricts the form to locks that end with the connection of their holder.
 	WithoutLease bool             `yaml:"without-lease,omitempty"`
 	Schedule     nemesis.Schedule `yaml:"schedule,omitempty"`
-	// Random are faults as in --nemesis. A trial has one of them, at random moments, in place of the schedule.
+	// Random lists faults as in --nemesis. Instead of following the schedule, a trial injects one of them at
+	// random moments.
 	Random []string `yaml:"random,omitempty,flow"`
 }
 
-// attacksOnce are constants that are read from a file.
+// attacksOnce parses the constant attacksFile.
 var attacksOnce = sync.OnceValues(func() (all []Attack, err error) {
 	err = yamlfile.Read(strings.NewReader(attacksFile), &all)
 	return all, err
 })
 
-// Attacks lists them in the order of the columns.
+// Attacks lists all attacks in the order of the columns.
 func Attacks() []Attack {
 	all, err := attacksOnce()
 	if err != nil {
-		panic(err) // a test reads the file
+		panic(err) // a test parses the same embedded file
 	}
 	return all
 }
@@ -91,7 +92,7 @@ func (c Place) isAttack() bool {
 	return is
 }
 
-// Nemesis is the fault of a column as in --nemesis; for an attack without such a form its name.
+// Nemesis is the fault of a column as in --nemesis; the attack's name if --nemesis has no such fault.
 func Nemesis(fault string) string {
 	if a, is := AttackByName(fault); is && a.Fault != "" {
 		return a.Fault
@@ -99,13 +100,13 @@ func Nemesis(fault string) string {
 	return fault
 }
 
-// cannotApply says in a word or two why there is no trial of an attack on a lock.
+// cannotApply says in one or two words why an attack cannot be tried on a lock.
 type cannotApply string
 
 func (why cannotApply) Error() string { return string(why) }
 
-// trial says what a trial of an attack on a lock will be. Its error is a cannotApply where none is possible.
-func (a Attack) trial(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
+// trialOutline outlines a trial of the attack on a lock. Its error is a cannotApply if no trial is possible.
+func (a Attack) trialOutline(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
 	lacks := unsupportedWord
 	for _, f := range a.Forms {
 		if !f.fits(s.Lock) {
@@ -125,15 +126,16 @@ func (a Attack) trial(s trials.Subject, guard string, seed uint64) (runs.Outline
 	return runs.Outline{}, cannotApply(lacks)
 }
 
-// fits says whether the form is for a lock.
+// fits says whether the form is meant for the lock.
 func (f form) fits(lock lockfile.Lock) bool {
 	return (f.Servers == 0 || f.Servers == lock.Servers.Nodes) && (!f.WithoutLease || lock.Info.TTL == 0 && lock.Servers.OnDocker())
 }
 
-// leastLease is three times as long as what a search begins with: on a busy machine shorter ones run out by themselves.
+// leastLease is three times the lease that a hunt begins with. On a busy machine shorter leases expire
+// without a fault.
 const leastLease = time.Second
 
-// lease is that of the trials.
+// lease is the lease of the trials.
 func (f form) lease(info clients.Info) time.Duration {
 	lease := info.Lease(max(cmp.Or(f.TTL, leastLease), info.ShortestTTL()))
 	if info.MaxTTL != 0 {
@@ -142,13 +144,14 @@ func (f form) lease(info clients.Info) time.Duration {
 	return lease
 }
 
-// withinLease is the longest section, in leases, of a holder that cannot renew: it would lose the lock without a fault.
+// withinLease is the longest section, in leases, of a holder that cannot renew. A longer section could lose
+// the lock without a fault.
 const withinLease = 0.6
 
 func (f form) outline(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
 	use := f.Use
 	if ends := s.Info.TTL > 0 && !s.Info.Session; ends && !s.Info.Renew {
-		if use.Renew { // its holder stops before the lease does, so that nothing is attacked
+		if use.Renew { // its holder stops before the lease ends, so there is nothing to attack
 			return runs.Outline{}, &nemesis.UnsupportedError{Where: "a lease without renewals", Err: nemesis.ErrNoRenewals}
 		}
 		use.Section = min(use.Section, withinLease)
@@ -167,13 +170,14 @@ func (f form) outline(s trials.Subject, guard string, seed uint64) (runs.Outline
 }
 
 const (
-	// betweenRandom is the mean time between two random faults, and forRandom the time for them in a trial
-	// beyond what the first one needs.
+	// betweenRandom is the mean time between two random faults. forRandom is the time for random faults in a
+	// trial beyond what the first fault needs.
 	betweenRandom = time.Second
 	forRandom     = 3 * time.Second
 )
 
-// random is a trial under one of the random faults that the lock supports. Seeds take them in turn.
+// random is a trial under one of the random faults that the lock supports. Successive seeds take the faults
+// in turn.
 func (f form) random(s trials.Subject, use trials.Use, guard string, seed uint64) (runs.Outline, error) {
 	o := trials.Quick(s.Sketch(use, nemesis.Schedule{}))
 	o.Schedule, o.EndEarly, o.Interval, o.Guard, o.Seed = nil, false, betweenRandom, guard, seed
@@ -194,8 +198,9 @@ func (f form) random(s trials.Subject, use trials.Use, guard string, seed uint64
 	return runs.OutlineOf(o)
 }
 
-// byMachine says whether a lock broke in a trial only because the machine was too busy: sections outlasted their leases, and
-// either no fault met anybody or the machine was seen to be late. Otherwise the fault may be why, as where it delays an answer.
+// byMachine says whether a lock broke in a trial only because the machine was too busy. Then sections
+// outlasted their leases, and either no fault was exercised or the machine was seen to be late. Otherwise the
+// fault may be the reason, for example by delaying an answer.
 func byMachine(r checker.Results, late bool) bool {
 	violated := 0
 	for _, f := range r.Findings {
@@ -210,7 +215,7 @@ func byMachine(r checker.Results, late bool) bool {
 	return violated > 0 && (late || !slices.ContainsFunc(r.Faults, checker.FaultCoverage.Counts))
 }
 
-// What became of trials that do not count.
+// Why a trial does not count.
 const (
 	tooBusy = "The machine was too busy: a section outlasted its lease, and no fault explains it."
 	tooLate = "The machine was too busy: the fault may have missed its moment."
@@ -218,11 +223,11 @@ const (
 
 const unsupportedWord = "unsupported"
 
-// inapplicable says in a word or two why an attack cannot apply to a lock.
+// inapplicable says in one or two words why an attack cannot apply to a lock.
 func inapplicable(err *nemesis.UnsupportedError, lock lockfile.Lock) string {
 	switch servers := lock.Servers; {
 	case errors.Is(err, nemesis.ErrNoRenewals) && lock.Info.Session:
-		return "session" // its client renews by itself, and at no moment that is known
+		return "session" // its client renews on its own, at unknown moments
 	case errors.Is(err, nemesis.ErrNoRenewals):
 		return "no renewal"
 	case servers.Nodes == 0:

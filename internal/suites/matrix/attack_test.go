@@ -16,7 +16,7 @@ import (
 	"lockcheck/reports"
 )
 
-// TestAttacks: each attack has a form for every lock, or says in two words at most why not.
+// TestAttacks: each attack has a form for every lock, or says in at most two words why it has none.
 func TestAttacks(t *testing.T) {
 	clientsOfAll := defaultLocks()
 	for _, a := range Attacks() {
@@ -47,8 +47,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestForms: the form of an attack is one for the servers of the lock, with a lease that it can have and sections within
-// it where nothing renews it.
+// TestForms: the form of an attack fits the servers of the lock. The lock can have its lease, and sections
+// stay within the lease if nothing renews it.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		lock, attack, steps, word string
@@ -82,7 +82,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestRandomInTurn: the trials of the column of random faults take those that the lock supports in turn.
+// TestRandomInTurn: successive trials with random faults take the faults that the lock supports in turn.
 func TestRandomInTurn(t *testing.T) {
 	place := Place{"file", "random", "none"}
 	outline, err := place.outline(DefaultSuite())
@@ -102,11 +102,11 @@ func TestRandomInTurn(t *testing.T) {
 	}
 }
 
-// attacked is a comparison by simulated trials: of twenty, memory breaks in five and loses updates, memory-redlock holds in
-// all, file is undecided in twelve, and queue in three.
+// attacked is a comparison with simulated results. Of twenty trials, memory breaks in five and loses updates,
+// memory-redlock holds in all, file is undecided in twelve, and queue is undecided in three.
 func attacked(t *testing.T) *Folder {
 	t.Helper()
-	f := &fake{t: t, verdict: func(o runs.Options) checker.Verdict {
+	f := &fakeRuns{t: t, verdict: func(o runs.Options) checker.Verdict {
 		switch {
 		case o.Lock == "memory" && o.Seed%4 == 0:
 			return checker.Violation
@@ -130,8 +130,8 @@ func attacked(t *testing.T) *Folder {
 	return again
 }
 
-// TestCounts: a cell says in how many trials the attack broke the lock, or may at most. A trial whose fault hit no holder is
-// none in which the lock held.
+// TestCounts: a cell says in how many trials the attack broke the lock, or the rate that cannot be ruled out.
+// A trial whose fault hit no holder does not count as held.
 func TestCounts(t *testing.T) {
 	folder := attacked(t)
 	c := compared(t, folder)
@@ -158,8 +158,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestByMachine: a section that outlasts its lease says nothing of the attack if no fault met anybody, or if the machine was
-// late.
+// TestByMachine: a section that outlasts its lease says nothing about the attack if no fault was exercised or
+// the machine was late.
 func TestByMachine(t *testing.T) {
 	finding := func(causes ...string) checker.Finding {
 		f := checker.Finding{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Causes: map[string]int64{}}
@@ -189,22 +189,23 @@ func TestByMachine(t *testing.T) {
 	}
 }
 
-// TestLateTrial: a trial that held while the machine was late did not hold against the attack. One that broke did, and one
-// without a fault has no moment to miss.
+// TestLateTrial: a lock that held while the machine was late did not withstand the attack. A lock that broke
+// still counts, and a trial without a fault has no moment to miss.
 func TestLateTrial(t *testing.T) {
 	faults := []checker.FaultCoverage{{Applied: true, Proven: true, Exercised: true}}
 	late := entry{Place: Place{Lock: "memory", Fault: "holder-paused", Guard: "none"}, Late: true}
 	for verdict, want := range map[checker.Verdict]string{checker.Valid: tooLate, checker.Violation: ""} {
-		if got := late.uncounted(checker.Results{Verdict: verdict, Faults: faults}); got != want {
+		if got := late.whyUncounted(checker.Results{Verdict: verdict, Faults: faults}); got != want {
 			t.Errorf("%s: %q, want %q", verdict, got, want)
 		}
 	}
-	if got := late.uncounted(checker.Results{Verdict: checker.Valid}); got != "" {
+	if got := late.whyUncounted(checker.Results{Verdict: checker.Valid}); got != "" {
 		t.Errorf("without a fault: %q", got)
 	}
 }
 
-// TestExcusedTrials: a threshold that accepts violations makes no lock hold that every trial broke.
+// TestExcusedTrials: a threshold that accepts violations does not mark a lock as held if every trial broke
+// it.
 func TestExcusedTrials(t *testing.T) {
 	broken := Cell{Place: Place{Lock: "memory", Fault: "holder-paused", Guard: "none"}, Verdict: checker.Valid}
 	for range 20 {
@@ -215,7 +216,7 @@ func TestExcusedTrials(t *testing.T) {
 	}
 }
 
-// TestShownByTrials: the command that shows a break makes the trial that broke.
+// TestShownByTrials: the command that shows a break includes the trial that broke the lock.
 func TestShownByTrials(t *testing.T) {
 	place := Place{Lock: "memory", Fault: "holder-paused", Guard: "cas"}
 	for seed, want := range map[uint64]string{20: "--guards cas", 37: "--guards cas --trials 37"} {
@@ -225,7 +226,7 @@ func TestShownByTrials(t *testing.T) {
 	}
 }
 
-// TestIneffective: a suite of attacks alone is refused a key that only random faults take.
+// TestIneffective: a suite with attacks only may not set a key that affects only random faults.
 func TestIneffective(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"locks: [memory]\nttl: 5s\n":                                true,
@@ -240,7 +241,7 @@ func TestIneffective(t *testing.T) {
 	}
 }
 
-// TestNoRow: a lock without any cell is named with the reason.
+// TestNoRow: a lock without any cell is listed with the reason.
 func TestNoRow(t *testing.T) {
 	c := Comparison{Locks: []string{"redis"}, Faults: []string{"leader-cut-at-grant"}, Guards: []string{"none"}}
 	c.Cells = []Cell{{Place: Place{Lock: "redis", Fault: "leader-cut-at-grant", Guard: "none"}, Unavailable: "one server"}}
@@ -249,7 +250,8 @@ func TestNoRow(t *testing.T) {
 	}
 }
 
-// TestKeptTrials: of one trial that breaks a lock history and page are kept, and of the others only what they resulted in.
+// TestKeptTrials: history and page are kept for one trial that breaks the lock. All other trials keep only
+// their results.
 func TestKeptTrials(t *testing.T) {
 	folder := attacked(t)
 	histories, err := filepath.Glob(folder.file(filepath.Join(runsFolder, "*", runs.HistoryFile)))
@@ -270,8 +272,8 @@ func TestKeptTrials(t *testing.T) {
 	}
 }
 
-// TestRanking: the lock that least breaks comes first, on every page, and the command that shows a break follows, which is
-// a reproduction where one is known.
+// TestRanking: on every page the lock that breaks least comes first. The command that shows a break follows;
+// it is a reproduction if there is one.
 func TestRanking(t *testing.T) {
 	c := compared(t, attacked(t))
 	rows := c.tables()[1].(reports.Table).Rows
@@ -303,7 +305,7 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestAttackEmbedded: an aimed pause breaks the embedded lock again and again, and without a fault it holds.
+// TestAttackEmbedded: an aimed pause breaks the embedded lock repeatedly, and without a fault the lock holds.
 func TestAttackEmbedded(t *testing.T) {
 	folder := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [holder-paused, at-rest]\nseeds: 3"), suites.Shard{})
 	runAll(t, folder, nil)

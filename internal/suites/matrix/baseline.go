@@ -14,13 +14,13 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Baseline is a comparison that others are held against, such as that of a main branch.
+// Baseline is a comparison that another one is measured against, for example that of the main branch.
 type Baseline struct {
 	path  string
 	cells map[Place]Cell
 }
 
-// ReadBaseline reads one from the folder of a comparison, or from its comparison.json alone.
+// ReadBaseline reads a baseline from the folder of a comparison or from its comparison.json.
 func ReadBaseline(path string) (*Baseline, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, jsonFile)
@@ -50,8 +50,8 @@ func ReadBaseline(path string) (*Baseline, error) {
 	return b, nil
 }
 
-// Hold holds a matrix against the baseline: its cells count as what they are worse in, and
-// what is no worse than before passes.
+// Hold compares the cells of m with the baseline. A cell fails for what is worse than in the baseline, and
+// passes if nothing is worse.
 func (b *Baseline) Hold(m *Comparison, s Suite) {
 	m.Baseline = b.path
 	var all []*checker.Change
@@ -69,13 +69,13 @@ func (b *Baseline) Hold(m *Comparison, s Suite) {
 	for i := range m.Cells {
 		if c := &m.Cells[i]; c.Compared != nil {
 			c.Compared.Figures = len(all)
-			decide(c)
+			decideCell(c)
 		}
 	}
 	m.Verdict = VerdictOf(*m)
 }
 
-// compare puts together what a cell is compared by.
+// compare collects the figures by which a cell is compared.
 func (b *Baseline) compare(c Cell, s Suite) *Compared {
 	before, there := b.cells[c.Place]
 	if !there || len(before.Runs) == 0 {
@@ -101,10 +101,10 @@ func (b *Baseline) compare(c Cell, s Suite) *Compared {
 	return compared
 }
 
-// decide says what a cell counts as that is held against a baseline. What is undecided or broken
-// stays so: it cannot be compared. So does what has too few runs: the baseline says nothing of it,
-// so that it neither excuses a cell nor holds it up.
-func decide(c *Cell) {
+// decideCell sets the verdict of a cell that has a baseline. A cell that is undecided or broken stays so, because
+// it cannot be compared. A cell with too few runs also keeps its own verdict: the baseline neither excuses
+// nor fails it.
+func decideCell(c *Cell) {
 	k := c.Compared
 	switch {
 	case k.Not != "":
@@ -113,7 +113,7 @@ func decide(c *Cell) {
 		k.Verdict = checker.Violation
 	case k.New || k.tooFew() || c.Counts == checker.Undecided || c.Counts == checker.Broken:
 		k.Verdict = c.Counts
-	case c.Verdict == checker.Valid: // and was to fail, if it counts as a violation
+	case c.Verdict == checker.Valid: // if it counts as a violation nevertheless, it was expected to fail
 		k.Verdict = c.Counts
 	default:
 		k.Verdict = checker.Valid
@@ -121,7 +121,7 @@ func decide(c *Cell) {
 	c.Counts = k.Verdict
 }
 
-// newlyViolated lists what is wrong with a cell now and was not before: properties, and thresholds.
+// newlyViolated lists the properties and thresholds that are violated now and were not before.
 func (s Suite) newlyViolated(before, now Cell) (all []string) {
 	known := before.violatedProperties()
 	for _, r := range before.Runs {
@@ -149,8 +149,8 @@ func (s Suite) newlyViolated(before, now Cell) (all []string) {
 	return all
 }
 
-// samples are those of the runs that were not made to confirm others and were decided: in one
-// that was not, the fault may not have been in force.
+// samples are the samples of the decided runs, without the runs that only confirm others. In an undecided run
+// the fault may not have been in force.
 func samples(c Cell) (all []checker.Sample) {
 	for _, r := range c.Runs {
 		decided := r.Verdict == checker.Valid || r.Verdict == checker.Violation
@@ -161,7 +161,8 @@ func samples(c Cell) (all []checker.Sample) {
 	return all
 }
 
-// attackDiffers says why the trials of a baseline were made by another attack than those of now, as far as that is known.
+// attackDiffers says why the trials of a baseline come from another form of the attack, as far as the
+// baseline tells.
 func attackDiffers(before Cell) string {
 	if before.Attack == "" {
 		return "it does not say in which form the attack was made"
@@ -169,8 +170,8 @@ func attackDiffers(before Cell) string {
 	return "the attack has changed since"
 }
 
-// settingsDiffer lists the flags in which two commands differ, except for the seed and the minimum
-// of operations; "" if in none.
+// settingsDiffer lists the flags in which two commands differ, except for the seed and the minimum of
+// operations; "" if they do not differ.
 func settingsDiffer(before, now []string) string {
 	a, b := settings(before), settings(now)
 	var all []string

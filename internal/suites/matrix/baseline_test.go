@@ -12,7 +12,8 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// heldRuns is a cell of some runs of 20 faults each, after so many of which updates were lost.
+// heldRuns is a cell of n runs with 20 faults each. In each run, hit of the faults were followed by lost
+// updates.
 func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Property) Cell {
 	c := Cell{Place: Place{"redis", "pause:holder", "none"}}
 	for range n {
@@ -38,7 +39,7 @@ func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Proper
 	return c
 }
 
-// someOverlaps is a cell of which a threshold takes the place of mutual exclusion.
+// someOverlaps is a cell in which a threshold replaces the property of mutual exclusion.
 func someOverlaps(n int64) Cell {
 	c := heldRuns(5, 0, time.Second, checker.MutualExclusion)
 	c.Excused, c.Pool.Overlaps.UsesAfterExpiry = []checker.Property{checker.MutualExclusion}, n
@@ -49,7 +50,7 @@ func someOverlaps(n int64) Cell {
 	return c
 }
 
-// byAttack is a cell whose trials were made by an attack with a digest.
+// byAttack is a cell whose trials come from an attack with the given digest.
 func byAttack(digest string) Cell {
 	c := heldRuns(5, 0, time.Second)
 	c.Attack = digest
@@ -61,8 +62,8 @@ func mustFail(c Cell) Cell {
 	return c
 }
 
-// TestBaseline: what is bad in both passes, what is worse does not, what cannot be told is
-// undecided, and what has too few runs is what it is by itself.
+// TestBaseline: what is bad in both passes, and what is worse fails. What cannot be decided is undecided, and
+// a cell with too few runs keeps its own verdict.
 func TestBaseline(t *testing.T) {
 	const loss, overlap = checker.NoLostUpdate, checker.MutualExclusion
 	second, third := time.Second, 3*time.Second
@@ -99,7 +100,7 @@ func TestBaseline(t *testing.T) {
 		{"less lost", heldRuns(5, 14, second, loss), bad, checker.Valid, "better"},
 		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "a difference would show from"},
 		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now (p = 0.0079, of 5 runs before and 5 now)"},
-		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the pool before has no waits
+		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the baseline's pool has no waits
 		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to compare wait p99 with the baseline: it takes 4 runs with such a figure on both sides, or 5 in the baseline next to those of now"},
 		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline in the figures that can be compared: lost updates"},
 		{"too few runs, violated since", heldRuns(1, 0, second), heldRuns(1, 1, second, loss), checker.Violation, "worse than the baseline, which did not have no-lost-update"},
@@ -138,7 +139,7 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestTooFewForBaseline: of all cells with too few runs it is said once that there are too few.
+// TestTooFewForBaseline: one message covers all cells with too few runs.
 func TestTooFewForBaseline(t *testing.T) {
 	cells := func(runs int) (all []Cell) {
 		for _, fault := range []string{"none", "pause:holder"} {
@@ -162,7 +163,7 @@ func TestTooFewForBaseline(t *testing.T) {
 	}
 }
 
-// baselineOf writes a matrix and reads it back, by its folder.
+// baselineOf writes a comparison to a folder and reads the folder back as a baseline.
 func baselineOf(t *testing.T, m Comparison) *Baseline {
 	t.Helper()
 	folder := t.TempDir()

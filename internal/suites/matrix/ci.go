@@ -13,9 +13,9 @@ import (
 	"lockcheck/reports"
 )
 
-// WriteJUnit writes a suite with a test case for each threshold of a cell, or for each
-// cell where there are none. The first case of a cell has the time that its runs took. What is
-// undecided or broken is an error. A cell that is not supported is skipped.
+// WriteJUnit writes a suite with a test case for each threshold of a cell, or for each cell if there are no
+// thresholds. The first case of a cell carries the time of its runs. An undecided or broken cell is an error.
+// An unsupported cell is skipped.
 func (c Comparison) WriteJUnit(w io.Writer) error {
 	s := junit.Testsuite{
 		Name: "lockcheck.compare", Time: reports.JUnitSeconds(c.Took),
@@ -30,7 +30,7 @@ func (c Comparison) WriteJUnit(w io.Writer) error {
 	for _, cell := range c.Cells {
 		for i, test := range cell.junit(c.Shard != "") {
 			if i == 0 {
-				test.Time = reports.JUnitSeconds(cell.took())
+				test.Time = reports.JUnitSeconds(cell.totalTime())
 			}
 			s.AddTestcase(test)
 		}
@@ -42,7 +42,7 @@ func (c Comparison) WriteJUnit(w io.Writer) error {
 	return reports.WriteJUnit(w, s)
 }
 
-// junit has the test cases of a cell of a whole, or of a part.
+// junit returns the test cases of a cell, of a whole comparison or of a part.
 func (c Cell) junit(part bool) []junit.Testcase {
 	test := junit.Testcase{
 		Classname: "lockcheck." + strings.ReplaceAll(reports.Clean(c.Lock), ".", "_"),
@@ -74,24 +74,22 @@ func (c Cell) junit(part bool) []junit.Testcase {
 	switch {
 	case c.excused():
 		return append(all, skipped(strings.Join(c.remarks(), "; "), c.runLines()))
-	case c.Verdict == checker.Valid && c.counted() != checker.Valid, c.Compared != nil:
-		return append(all, whole(c.counted()))
+	case c.Verdict == checker.Valid && c.countedVerdict() != checker.Valid, c.Compared != nil:
+		return append(all, whole(c.countedVerdict()))
 	}
 	for _, t := range c.Thresholds {
 		bound := test
 		bound.Name += ": " + reports.Clean(t.Name)
 		all = append(all, reports.JUnitVerdict(bound, t.Verdict, reports.Clean(t.String()), c.runLines()))
 	}
-	// Thresholds say nothing of a cell whose runs violate something else, or are undecided or
-	// broken.
+	// Thresholds decide nothing for a cell whose runs violate something else or are undecided or broken.
 	if len(c.Thresholds) == 0 || c.OfRuns != checker.Valid {
 		all = append(all, whole(c.OfRuns))
 	}
 	return all
 }
 
-// runLines says what each run resulted in, how long it took, and how one that is not valid is
-// repeated.
+// runLines says what came of each run, how long the run took, and how to repeat a run that is not valid.
 func (c Cell) runLines() string {
 	var b strings.Builder
 	for _, r := range c.Runs {
@@ -110,16 +108,15 @@ func (c Cell) runLines() string {
 	return b.String()
 }
 
-// WriteAnnotations writes the workflow commands by which GitHub Actions shows at a job
-// what was found: an error for each cell that was violated, a warning for
-// each that is undecided or broken, and one for what the whole lacks. GitHub shows the
-// first ten of each kind.
-// See docs.github.com/actions, "Workflow commands".
+// WriteAnnotations writes the workflow commands with which GitHub Actions annotates a job. A violated cell is
+// an error, an undecided or broken cell a warning. Another warning says which runs the whole comparison
+// lacks. GitHub shows the first ten annotations of each kind. See docs.github.com/actions, "Workflow
+// commands".
 func (c Comparison) WriteAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, cell := range c.Cells {
 		level := "error"
-		switch cell.counted() {
+		switch cell.countedVerdict() {
 		case checker.Valid, "":
 			continue
 		case checker.Undecided, checker.Broken:
@@ -134,9 +131,8 @@ func (c Comparison) WriteAnnotations(w io.Writer) error {
 	return err
 }
 
-// reason says why a cell is not valid: the thresholds that were missed, or what came of
-// its runs, each property that was violated, with the first run that did, and the command that
-// repeats it.
+// reason says why a cell is not valid. It names the missed thresholds or the result of the runs, the first
+// violation of each property, and the command that repeats it.
 func (c Cell) reason() string {
 	text := c.missedThresholds()
 	if text == "" {

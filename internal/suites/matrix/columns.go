@@ -13,15 +13,15 @@ import (
 // column is one figure of a cell.
 type column struct {
 	name, summary string
-	text          func(Cell) string // "" where there is no data
+	text          func(Cell) string // "" if the cell has no data for it
 }
 
-// columns of the table of figures in which there is anything to show, in their order.
+// columns lists the columns of the table of figures that have data in at least one cell.
 func (c Comparison) columns() []column {
 	all := []column{
-		{"lost", "acknowledged updates that are lost, of all", func(c Cell) string { return ofAll(c.Pool.Lost, c.Pool.Acknowledged) }},
+		{"lost", "acknowledged updates that are lost, of all", func(c Cell) string { return ratioOf(c.Pool.Lost, c.Pool.Acknowledged) }},
 		{"95 %", "interval of the share of lost updates, and how many independent parts of the runs it is over", func(c Cell) string {
-			return given(c.Pool.Acknowledged > 0, reports.LossInterval(c.Pool.LossInterval))
+			return textIf(c.Pool.Acknowledged > 0, reports.LossInterval(c.Pool.LossInterval))
 		}},
 		{"overlaps", "overlapping holders: with a healthy earlier holder / with one that was paused or cut off", func(c Cell) string {
 			return fmt.Sprintf("%d / %d", c.Pool.Overlaps.EarlierHealthy, c.Pool.Overlaps.EarlierPaused+c.Pool.Overlaps.EarlierCutOff)
@@ -34,20 +34,20 @@ func (c Comparison) columns() []column {
 		quantile("p99", "the same, of 99 of 100", 0.99, func(m checker.Measures) stats.Histogram { return m.Wait }),
 		{"updates/s", "acknowledged updates, or holds if nothing is updated, a second", func(c Cell) string {
 			rate, known := c.Pool.Measures.Throughput()
-			return given(known, reports.Trimmed(rate, 1))
+			return textIf(known, reports.Trimmed(rate, 1))
 		}},
 		{"failover", "longest time from the stop, cut or end of a holder to the next grant, against the lease", failover},
 		{"notified", "longest time from the next grant until the replaced holder was notified; late: holders that learned of it at their release or never", notified},
 		{"available", "share of the time of faults without an outage", func(c Cell) string {
 			share, known := c.Pool.Measures.Availability()
-			return given(known, reports.Trimmed(100*share, 0)+" %")
+			return textIf(known, reports.Trimmed(100*share, 0)+" %")
 		}},
 		{"wake-ups", "notifications of waiters for each release, if the client counts them", func(c Cell) string {
 			wakes, known := c.Pool.Measures.WakesPerRelease()
-			return given(known, reports.Trimmed(wakes, 2))
+			return textIf(known, reports.Trimmed(wakes, 2))
 		}},
 		{"bypassed", "grants given past somebody who had asked before, of those that waited", func(c Cell) string {
-			return ofAll(c.Pool.Measures.Bypassed, c.Pool.Measures.Waited)
+			return ratioOf(c.Pool.Measures.Bypassed, c.Pool.Measures.Waited)
 		}},
 	}
 	return slices.DeleteFunc(all, func(col column) bool {
@@ -59,16 +59,16 @@ func quantile(name, summary string, q float64, of func(checker.Measures) stats.H
 	return column{name, summary, func(c Cell) string { return reports.Quantile(of(c.Pool.Measures), q) }}
 }
 
-// given is a text if it is known, else "".
-func given(known bool, text string) string {
+// textIf is the text if the figure is known, otherwise "".
+func textIf(known bool, text string) string {
 	if !known {
 		return ""
 	}
 	return text
 }
 
-func ofAll(part, all int64) string {
-	return given(all > 0, reports.Grouped(part)+"/"+reports.Grouped(all))
+func ratioOf(part, all int64) string {
+	return textIf(all > 0, reports.Grouped(part)+"/"+reports.Grouped(all))
 }
 
 func failover(c Cell) string {

@@ -20,7 +20,7 @@ import (
 	"lockcheck/reports"
 )
 
-// hostile is text that must not get out of where it stands.
+// hostile is text that must not break out of its context.
 const hostile = "<script>alert(1)</script>\x1b[31m\x00\x07\u202e\ufffe]]></title>\"'"
 
 func htmlOf(w io.Writer, c Comparison) error        { return c.Page().WriteHTML(w) }
@@ -36,8 +36,8 @@ func terminalOf(width int) func(io.Writer, Comparison) error {
 	}
 }
 
-// eachKind is a comparison with a cell of each kind; every text in it that can come from
-// outside is text.
+// eachKind is a comparison with one cell of each kind. Every text that can come from outside is the given
+// text.
 func eachKind(text string) Comparison {
 	ran := func(v checker.Verdict, lost int64) Cell {
 		violated := map[checker.Verdict][]checker.Property{checker.Violation: {checker.NoLostUpdate}}[v]
@@ -70,8 +70,8 @@ func eachKind(text string) Comparison {
 	return c
 }
 
-// held is eachKind with thresholds, of which one is kept, one is not, and one has no data.
-func held(text string) Comparison {
+// withThresholds is eachKind with three thresholds: one kept, one missed, and one without data.
+func withThresholds(text string) Comparison {
 	c := eachKind(text)
 	c.Thresholds = true
 	c.Cells[0].Thresholds = []ThresholdResult{{Name: "lost", Bound: "0", Value: "0", Verdict: checker.Valid}}
@@ -79,11 +79,11 @@ func held(text string) Comparison {
 		{Name: "lost", Bound: "0", Value: "7" + text, Verdict: checker.Violation},
 		{Name: "failover_p99", Bound: "3s", Value: "no data", Verdict: checker.Undecided},
 	}
-	c.Cells[1].OfRuns, c.Cells[1].Violated = checker.Valid, nil // the threshold takes its place
+	c.Cells[1].OfRuns, c.Cells[1].Violated = checker.Valid, nil // the threshold replaces it
 	return c
 }
 
-// violating is a cell with a run that violates some properties.
+// violating is a cell with one run that violates the properties.
 func violating(pool checker.Pool, properties ...checker.Property) Cell {
 	return Cell{Verdict: checker.Violation, Violated: properties, Pool: pool, Runs: []Run{{Verdict: checker.Violation}}}
 }
@@ -101,10 +101,10 @@ func TestWords(t *testing.T) {
 		{Cell{Unavailable: "because"}, "–"},
 		{Cell{}, "…"},
 		{violating(checker.Pool{}, checker.NoStaleWrite, checker.NoLostUpdate), "lost"},
-		{violating(checker.Pool{Lost: 1}, checker.NoStaleWrite), "stale"}, // lost as many as a threshold allows
+		{violating(checker.Pool{Lost: 1}, checker.NoStaleWrite), "stale"}, // lost no more updates than a threshold allows
 		{violating(broken, checker.MutualExclusion), "double"},
 		{violating(checker.Pool{}, checker.MutualExclusion), "overlap"},
-		{violating(broken, checker.Liveness), "stuck"}, // overlaps that a guard made harmless
+		{violating(broken, checker.Liveness), "stuck"}, // a guard made the overlaps harmless
 		{violating(broken, checker.FencingOrder), "other"},
 		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}, "lost"},
 		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Name: "wait_p99", Verdict: checker.Violation}}}, "missed"},
@@ -115,7 +115,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// fits checks that no line of text for a terminal is wider than that.
+// fits checks that no line of the terminal output is wider than the given width.
 func fits(t *testing.T, c Comparison, width int) string {
 	t.Helper()
 	text := written(t, terminalOf(width), c)
@@ -128,7 +128,7 @@ func fits(t *testing.T, c Comparison, width int) string {
 }
 
 func TestTerminal(t *testing.T) {
-	for _, c := range []Comparison{eachKind(""), held(""), eachKind(hostile)} {
+	for _, c := range []Comparison{eachKind(""), withThresholds(""), eachKind(hostile)} {
 		text := fits(t, c, 80)
 		if strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
 			t.Errorf("control characters in %q", text)
@@ -144,10 +144,10 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTables: a row of each lock that can be run behind a guard, a cell of each fault; the reasons
-// for which others are empty follow.
+// TestTables: each lock that can be run behind a guard has a row, and each fault a cell. Reasons for empty
+// cells follow the table.
 func TestTables(t *testing.T) {
-	blocks := held("").tables()
+	blocks := withThresholds("").tables()
 	table, gaps := blocks[1].(reports.Table), blocks[2].(reports.List)
 	if len(blocks) != 3 || len(table.Columns) != 5 || len(table.Rows) != 2 || len(gaps.Items) != 1 || gaps.Items[0].Text != "– clock: redis (this fault is not supported )" {
 		t.Fatalf("%+v", blocks)
@@ -161,9 +161,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPages: what comes from outside stays text, on every page.
+// TestPages: text from outside is escaped on every page.
 func TestPages(t *testing.T) {
-	page := written(t, htmlOf, held(hostile))
+	page := written(t, htmlOf, withThresholds(hostile))
 	for _, part := range []string{"7/100", ">undecided<", "report.html", "failover_p99", "no data"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("missing %q", part)
@@ -175,14 +175,13 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for _, write := range []func(io.Writer, Comparison) error{markdownOf, summaryOf} {
-		if text := written(t, write, held(hostile+"|`")); strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
+		if text := written(t, write, withThresholds(hostile+"|`")); strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
 			t.Errorf("hostile text got through:\n%s", text)
 		}
 	}
 }
 
-// TestNarrow: the faults of a matrix of which none are named fit into 80
-// columns, whatever came of them.
+// TestNarrow: the default faults fit into 80 columns, whatever the results.
 func TestNarrow(t *testing.T) {
 	faults := []string{"none", "pause:holder", "partition:holder", "kill:holder", "clock", "pause:one server", "pause:leader", "kill:one server"}
 	for _, v := range []checker.Verdict{checker.Undecided, checker.Violation} {
@@ -199,7 +198,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestJUnit: only what is valid passes.
+// TestJUnit: only a valid cell passes.
 func TestJUnit(t *testing.T) {
 	for _, c := range []struct {
 		name                             string
@@ -207,7 +206,7 @@ func TestJUnit(t *testing.T) {
 		tests, failures, errors, skipped int
 	}{
 		{"without thresholds", eachKind(hostile), 6, 1, 3, 1},
-		{"with thresholds", held(hostile), 7, 1, 4, 1},
+		{"with thresholds", withThresholds(hostile), 7, 1, 4, 1},
 		{"a valid cell", Comparison{Cells: eachKind("").Cells[:1]}, 1, 0, 0, 0},
 		{"a whole that nothing can be run of", Comparison{Cells: eachKind("").Cells[2:3]}, 2, 0, 1, 1},
 		{"a part that nothing was left for", Comparison{Shard: "3/3", Cells: eachKind("").Cells[5:6]}, 1, 0, 0, 1},
@@ -237,7 +236,7 @@ func TestJUnit(t *testing.T) {
 
 func TestAnnotations(t *testing.T) {
 	const again = "; again: lockcheck test --nemesis 'pause:one server"
-	text := written(t, annotationsOf, held("\n::error::made up, 100%"))
+	text := written(t, annotationsOf, withThresholds("\n::error::made up, 100%"))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	levels := []string{"::error title=", "::warning title=", "::warning title=", "::warning title=lockcheck%3A all cells::"}
 	if len(lines) != len(levels) {
@@ -259,7 +258,7 @@ func TestAnnotations(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	var read Comparison
-	if err := json.Unmarshal([]byte(written(t, jsonOf, held(""))), &read); err != nil {
+	if err := json.Unmarshal([]byte(written(t, jsonOf, withThresholds(""))), &read); err != nil {
 		t.Fatal(err)
 	}
 	if read.Verdict != checker.Violation || read.Missing() != 1 || len(read.Cells) != 6 {
@@ -267,8 +266,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestRepetitions: what is not as wanted is listed with a command, and a valid cell only if it is worse
-// than it was.
+// TestRepetitions: a cell that is not as wanted is listed with a command. A valid cell is listed only if it
+// got worse.
 func TestRepetitions(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -293,7 +292,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// TestVersionsOfLocks: the same lock on servers of another origin says so.
+// TestVersionsOfLocks: versions name the origin of the servers, also if two origins run the same lock.
 func TestVersionsOfLocks(t *testing.T) {
 	c := Comparison{Cells: []Cell{
 		{Place: Place{Lock: "redis"}}, // not run yet
@@ -313,7 +312,7 @@ func TestVersionsOfLocks(t *testing.T) {
 	}
 }
 
-// TestEarlierFiles: what earlier versions stored is read, and loses nothing when it is written again.
+// TestEarlierFiles: a file of an earlier version can be read, and rewriting it loses nothing.
 func TestEarlierFiles(t *testing.T) {
 	text, err := os.ReadFile("testdata/earlier/comparison.json")
 	if err != nil {
@@ -334,8 +333,8 @@ func TestEarlierFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed, _ := f.ran(Place{"memory", "none", "none"}, 1)
-	late, _ := f.ran(Place{"memory", "pause:holder", "none"}, 1)
+	failed, _ := f.latestRun(Place{"memory", "none", "none"}, 1)
+	late, _ := f.latestRun(Place{"memory", "pause:holder", "none"}, 1)
 	if f.Shard != (suites.Shard{N: 1, Of: 2}) || failed.Failed != "no engine" || failed.Took == 0 || !late.OutOfTime {
 		t.Errorf("shard %s, entries %+v", f.Shard, f.entries())
 	}

@@ -18,7 +18,7 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// TestConfirm: what was violated stays, however seldom; what may be due to the machine must
+// TestConfirm: a violated property stays violated, however seldom. What the machine may have caused must
 // recur in most of the rounds.
 func TestConfirm(t *testing.T) {
 	round := func(ofRuns, slow, lost checker.Verdict) Cell {
@@ -65,7 +65,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		cell := c.first
 		cell.Thresholds = slices.Clone(cell.Thresholds)
-		confirm(&cell, c.again, c.asked)
+		confirmCell(&cell, c.again, c.asked)
 		if cell.Verdict != c.want || len(cell.Rounds) != 1+len(c.again) || len(cell.Runs) != 1+len(c.again) {
 			t.Errorf("%s: %s of %v and %d runs, want %s", c.name, cell.Verdict, cell.Rounds, len(cell.Runs), c.want)
 		}
@@ -86,26 +86,26 @@ func TestConfirmedValue(t *testing.T) {
 		{"missed in the round alone", round("0", checker.Valid), round("3", checker.Violation), "3"},
 		{"known in the round alone", round("no data", checker.Undecided), round("0", checker.Valid), "0"},
 	} {
-		confirm(&c.first, []Cell{c.again}, 1)
+		confirmCell(&c.first, []Cell{c.again}, 1)
 		if got := c.first.Thresholds[0].Value; got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
 
-// fake makes runs whose verdict their seed tells, and puts down in which order.
-type fake struct {
+// fakeRuns makes runs whose verdict depends on their options, and records their order.
+type fakeRuns struct {
 	t       *testing.T
 	verdict func(o runs.Options) checker.Verdict
 	mu      sync.Mutex
 	made    []string
 }
 
-func (f *fake) machine() Machine {
-	return Machine{Parallel: 1, Progress: steps{f.t}, test: f.test}
+func (f *fakeRuns) machine() Machine {
+	return Machine{Parallel: 1, Progress: logProgress{f.t}, test: f.test}
 }
 
-func (f *fake) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
+func (f *fakeRuns) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.made = append(f.made, fmt.Sprintf("%s/%d", o.Nemesis, o.Seed))
@@ -125,7 +125,7 @@ func (f *fake) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs
 
 const two = "locks: [memory]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: [1, 2]\n"
 
-func (f *fake) run(m Machine, folder *Folder) Comparison {
+func (f *fakeRuns) run(m Machine, folder *Folder) Comparison {
 	f.t.Helper()
 	if interrupted, err := folder.Run(f.t.Context(), m, nil); interrupted || err != nil {
 		f.t.Fatal(interrupted, err)
@@ -133,10 +133,10 @@ func (f *fake) run(m Machine, folder *Folder) Comparison {
 	return compared(f.t, folder)
 }
 
-// TestConfirmed: a cell that is not valid is made again as a whole, with other seeds, and the
-// report says how often it was not. It is not made again when the comparison goes on.
+// TestConfirmed: all runs of a cell that is not valid are repeated with other seeds, and the report says how
+// often they failed again. A resumed comparison does not repeat them once more.
 func TestConfirmed(t *testing.T) {
-	f := &fake{t: t, verdict: func(o runs.Options) checker.Verdict {
+	f := &fakeRuns{t: t, verdict: func(o runs.Options) checker.Verdict {
 		if o.Nemesis == "none" || o.Seed != 2 && o.Seed != 5 {
 			return checker.Valid
 		}
@@ -162,11 +162,11 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// TestConfirmedAfterFailure: what the runs of a cell violated that were made again stays, though the run
-// for which they were made again did not fail the next time.
+// TestConfirmedAfterFailure: violations in a confirmation round stay, even if the run that led to the
+// confirmation succeeds when it is repeated.
 func TestConfirmedAfterFailure(t *testing.T) {
 	failed := false
-	f := &fake{t: t, verdict: func(o runs.Options) checker.Verdict {
+	f := &fakeRuns{t: t, verdict: func(o runs.Options) checker.Verdict {
 		switch {
 		case o.Nemesis == "none" || o.Seed == 2 || o.Seed == 3:
 			return checker.Valid
@@ -194,9 +194,9 @@ func TestConfirmedAfterFailure(t *testing.T) {
 	}
 }
 
-// TestConfirmedInPart: a round for whose last run there was no time lacks what a bound from below takes.
+// TestConfirmedInPart: a round that ran out of time before its last run lacks the data for a lower bound.
 func TestConfirmedInPart(t *testing.T) {
-	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	f := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
 	folder := newFolder(t, suiteOf(t, two+"confirm: 1\nthresholds: {lost: 0, min_ops: 5}\n"), suites.Shard{})
 	f.run(f.machine(), folder)
 	path := folder.file(ledgerFile)
@@ -205,7 +205,7 @@ func TestConfirmedInPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))
-	if err := os.WriteFile(path, bytes.Join(lines[:len(lines)-2], nil), 0o644); err != nil { // behind the last one is nothing
+	if err := os.WriteFile(path, bytes.Join(lines[:len(lines)-2], nil), 0o644); err != nil { // the last element is empty
 		t.Fatal(err)
 	}
 	stopped, err := Open(folder.Path)
@@ -217,11 +217,11 @@ func TestConfirmedInPart(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: a cell that there was no time to make again stays as it is, and says so.
+// TestUnconfirmed: a cell that there was no time to confirm keeps its verdict and says so.
 func TestUnconfirmed(t *testing.T) {
-	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	f := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
 	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{})
-	if interrupted, err := folder.make(t.Context(), f.machine(), todoOf(t, folder), time.Time{}, nil); interrupted || err != nil {
+	if interrupted, err := folder.makeRuns(t.Context(), f.machine(), todoOf(t, folder), time.Time{}, nil); interrupted || err != nil {
 		t.Fatal(interrupted, err)
 	}
 	m := compared(t, folder)
@@ -230,9 +230,9 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestConfirmedByParts: all runs of a cell are made by one part, which confirms it.
+// TestConfirmedByParts: one part makes all runs of a cell and confirms the cell.
 func TestConfirmedByParts(t *testing.T) {
-	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	f := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
 	var parts []*Folder
 	for n := 1; n <= 2; n++ {
 		part := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{N: n, Of: 2})
@@ -249,19 +249,19 @@ func TestConfirmedByParts(t *testing.T) {
 	}
 }
 
-// TestExpectedIsNotConfirmed: what is as expected is not made again.
+// TestExpectedIsNotConfirmed: a cell that is as expected is not repeated.
 func TestExpectedIsNotConfirmed(t *testing.T) {
-	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
+	f := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
 	m := f.run(f.machine(), newFolder(t, suiteOf(t, two+"confirm: 1\nexpected: [{lock: memory, reason: so}]\n"), suites.Shard{}))
 	if len(f.made) != 4 || m.Verdict != checker.Valid || m.Cells[0].Verdict != checker.Violation {
 		t.Errorf("%d runs, %s", len(f.made), m.Verdict)
 	}
 }
 
-// TestBudget: what there is no time for is undecided, says so, and is made when the comparison
-// goes on; it gives way to the run of another part.
+// TestBudget: a run for which there is no time is undecided and says so. It is made when the comparison is
+// resumed, and the run of another part replaces it.
 func TestBudget(t *testing.T) {
-	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
+	f := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
 	folder := newFolder(t, suiteOf(t, two+"time-limit: 10s\n"), suites.Shard{})
 	hurried := f.machine()
 	hurried.Budget = time.Nanosecond
@@ -280,7 +280,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestFirstRunsFirst: every cell gets its first run before any gets its second.
+// TestFirstRunsFirst: every cell gets its first run before any cell gets its second.
 func TestFirstRunsFirst(t *testing.T) {
 	f := newFolder(t, suiteOf(t, "locks: [memory, none]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: 3\n"), suites.Shard{})
 	for i, p := range todoOf(t, f) {

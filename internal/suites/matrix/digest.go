@@ -14,8 +14,9 @@ import (
 	"lockcheck/workloads"
 )
 
-// trialForm is what an attack makes of a trial. The lock, its version and the guard are the place of the trial. Fields
-// without a value are left out of the digest, so that a new one changes no digest of trials that do not use it.
+// trialForm has everything that an attack determines in a trial. Lock, version and guard are the trial's
+// place instead. Empty fields are left out of the digest. So a new field does not change the digest of trials
+// that do not use it.
 type trialForm struct {
 	workloads.Use  `yaml:",inline"`
 	Concurrency    int              `yaml:"concurrency,omitempty"`
@@ -38,7 +39,7 @@ func trialFormOf(outline runs.Outline) trialForm {
 	}
 }
 
-// attackDigest is that of the attack on the cell; "" for random faults, and where no trial is possible.
+// attackDigest is the digest of the cell's attack; "" for random faults, and if no trial is possible.
 func (c Place) attackDigest() string {
 	attack, is := AttackByName(c.Fault)
 	name, version, _ := strings.Cut(c.Lock, "@")
@@ -49,12 +50,13 @@ func (c Place) attackDigest() string {
 	return attack.digest(trials.Subject{Lock: lock, Name: name, Version: version}, c.Guard)
 }
 
-// digest tells an attack on a lock from what it was before it was edited: trials of both must not be pooled. It does not
-// depend on the seeds of a suite, so that a longer comparison can be held against a shorter one.
+// digest distinguishes an attack on a lock from earlier versions of the attack, because their trials must not
+// be pooled. It does not depend on the seeds of a suite. So a longer comparison can be compared with a
+// shorter one.
 func (a Attack) digest(s trials.Subject, guard string) string {
 	digest := sha256.New()
 	for turn := range a.turns() {
-		outline, err := a.trial(s, guard, turn+1)
+		outline, err := a.trialOutline(s, guard, turn+1)
 		if err == nil {
 			err = yamlfile.Write(digest, trialFormOf(outline))
 		}
@@ -65,7 +67,7 @@ func (a Attack) digest(s trials.Subject, guard string) string {
 	return hex.EncodeToString(digest.Sum(nil)[:8])
 }
 
-// turns is after how many seeds the trials of an attack repeat themselves, except for chance.
+// turns is the number of seeds after which the trials of an attack repeat, except for chance.
 func (a Attack) turns() uint64 {
 	most := 1
 	for _, f := range a.Forms {

@@ -15,7 +15,7 @@ import (
 	"lockcheck/nemesis"
 )
 
-// TestAttackDigest: an attack that was edited has another digest, and one that was not has the same.
+// TestAttackDigest: editing an attack changes its digest, and nothing else does.
 func TestAttackDigest(t *testing.T) {
 	lock, err := lockfile.Find("memory")
 	if err != nil {
@@ -49,11 +49,11 @@ func TestAttackDigest(t *testing.T) {
 	}
 }
 
-// TestEditedAttack: a comparison that goes on makes the trials of an attack again that was edited meanwhile, and says so. It
-// pools them with no new one.
+// TestEditedAttack: a resumed comparison repeats the trials of an attack that was edited in the meantime, and
+// says so. It does not pool old trials with new ones.
 func TestEditedAttack(t *testing.T) {
 	for _, edited := range []bool{false, true} {
-		before := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
+		before := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
 		folder := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [holder-paused]\nseeds: 3"), suites.Shard{})
 		before.run(before.machine(), folder)
 		digest := (Place{"memory", "holder-paused", "none"}).attackDigest()
@@ -75,7 +75,7 @@ func TestEditedAttack(t *testing.T) {
 		if c := compared(t, again); c.Missing() != wanted || c.Cells[0].Outdated != wanted {
 			t.Errorf("edited %t: %d trials missing, %d left out; want %d", edited, c.Missing(), c.Cells[0].Outdated, wanted)
 		}
-		after := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
+		after := &fakeRuns{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
 		c := after.run(after.machine(), again)
 		if len(after.made) != wanted || c.Verdict != verdict || c.Missing() != 0 {
 			t.Errorf("edited %t: %d trials made, %s, %d missing; want %d, %s", edited, len(after.made), c.Verdict, c.Missing(), wanted, verdict)

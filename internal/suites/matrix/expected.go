@@ -10,22 +10,22 @@ import (
 	"lockcheck/internal/spelling"
 )
 
-// Expectation says of some cells which verdict other than valid they are known to have.
+// Expectation says which verdict, other than valid, some cells are known to have.
 type Expectation struct {
-	// Lock, Fault and Guard are patterns as in a shell; "" for any.
+	// Lock, Fault and Guard are shell patterns; "" for any.
 	Lock  string `yaml:"lock,omitempty"`
 	Fault string `yaml:"fault,omitempty"`
 	Guard string `yaml:"guard,omitempty"`
-	// Verdict is violation if it is "".
+	// Verdict is the expected verdict; "" for violation.
 	Verdict checker.Verdict `yaml:"verdict,omitempty"`
-	// Properties are those that may be violated; nil for any.
+	// Properties may be violated; nil for any.
 	Properties []checker.Property `yaml:"properties,omitempty,flow"`
 	Reason     string             `yaml:"reason,omitempty"`
 	Link       string             `yaml:"link,omitempty"`
 }
 
-// checkExpected refuses an expectation that is about no cell: what it was meant for would be
-// red without a hint why.
+// checkExpected refuses an expectation that matches no cell. The cell that it was meant for would fail
+// without a hint.
 func (s Suite) checkExpected(places []Place) error {
 	for i, e := range s.Expected {
 		wrong := func(key, format string, args ...any) error {
@@ -71,9 +71,9 @@ func matches(pattern, name string) bool {
 	return pattern == "" || err == nil && match
 }
 
-// expect says whether a judged cell is as expected, and with which verdict it counts. What is
-// expected and does not happen passes unless it must fail: faults are random, and miss.
-func (s Suite) expect(c *Cell) {
+// applyExpectation decides whether a judged cell is as expected and with which verdict it counts. An expected violation
+// that does not happen passes, unless MustFail is set: faults are random and may miss.
+func (s Suite) applyExpectation(c *Cell) {
 	c.Counts = c.Verdict
 	i := s.expectedOf(c.Place)
 	if i < 0 || c.Verdict == "" {
@@ -90,7 +90,7 @@ func (s Suite) expect(c *Cell) {
 	}
 }
 
-// allows says whether nothing else was violated in a cell than what is named.
+// allows says whether a cell violates nothing except the named properties.
 func (e Expectation) allows(c Cell) bool {
 	if len(e.Properties) == 0 {
 		return true

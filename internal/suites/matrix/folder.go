@@ -28,28 +28,28 @@ type Folder struct {
 	Suite Suite
 	Shard suites.Shard
 
-	ledger *suites.Ledger[heading, entry] // nil of one that is not on disk
-	// attacks are the digests of the attacks on the cells.
+	ledger *suites.Ledger[heading, entry] // nil for a comparison that is not on disk
+	// attacks has the digest of each cell's attack.
 	attacks map[Place]string
 }
 
-// entry is a line of the ledger: a run that was made to its end.
+// entry is a line of the ledger: a run that ended.
 type entry struct {
 	Place
 	Seed uint64 `json:"seed"`
-	// Recorded is the run. One that failed or is broken is repeated when the comparison resumes.
+	// Recorded is the run. A run that failed or is broken is repeated when the comparison resumes.
 	suites.Recorded
-	// OutOfTime: it was not made, for the budget was used up.
+	// OutOfTime: the run was not made because the budget was used up.
 	OutOfTime bool `json:"out_of_time,omitempty"`
-	// Late: the machine was so busy in a trial that the fault may have missed its moment.
+	// Late: the machine was so busy during the trial that the fault may have missed its moment.
 	Late bool `json:"late,omitempty"`
-	// Whole: it is the trial of its cell whose history and page are kept.
+	// Whole: this trial of the cell keeps its history and page.
 	Whole bool `json:"whole,omitempty"`
-	// Attack is the digest of the attack that the trial was made by; "" of other runs.
+	// Attack is the digest of the trial's attack; "" for other runs.
 	Attack string `json:"attack,omitempty"`
 }
 
-// isOpen says that the run is made when the comparison goes on.
+// isOpen says whether a resumed comparison makes the run again.
 func (e entry) isOpen() bool { return e.Failed != "" || e.OutOfTime }
 
 // heading is the first line of the ledger.
@@ -60,7 +60,7 @@ type heading struct {
 
 const ledgerSchema = 1
 
-// Create makes the folder of a new comparison; it must not hold one yet.
+// Create makes the folder of a new comparison. A folder that already holds a comparison is an error of usage.
 func Create(path string, s Suite, shard suites.Shard) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, runs.Unusable(err)
@@ -81,7 +81,7 @@ func Create(path string, s Suite, shard suites.Shard) (*Folder, error) {
 	return f, err
 }
 
-// Open reads a comparison, and changes nothing of it.
+// Open reads a comparison without changing it.
 func Open(path string) (*Folder, error) {
 	f := &Folder{Path: path}
 	file, err := os.Open(f.file(suiteFile))
@@ -126,7 +126,7 @@ func (f *Folder) digestAttacks() {
 
 func (f *Folder) file(name string) string { return filepath.Join(f.Path, name) }
 
-// entries are the runs that were made, except for trials of another form of their attack.
+// entries lists the runs that were made, without trials of an outdated attack.
 func (f *Folder) entries() []entry {
 	if f.ledger == nil {
 		return nil
@@ -134,10 +134,11 @@ func (f *Folder) entries() []entry {
 	return slices.DeleteFunc(f.ledger.Entries(), f.isOutdated)
 }
 
-// isOutdated says that a trial was made before its attack was edited. It tells nothing of the attack as it is now.
+// isOutdated says whether a trial was made before its attack was edited. Such a trial says nothing about the
+// present attack.
 func (f *Folder) isOutdated(e entry) bool { return e.Attack != f.attacks[e.Place] }
 
-// outdated is how many trials of a cell were made before its attack was edited.
+// outdated counts the trials of a cell that were made before its attack was edited.
 func (f *Folder) outdated(p Place) int {
 	if f.ledger == nil {
 		return 0
@@ -151,8 +152,8 @@ func (f *Folder) outdated(p Place) int {
 	return len(seeds)
 }
 
-// ran returns the latest run of a cell with a seed.
-func (f *Folder) ran(p Place, seed uint64) (entry, bool) {
+// latestRun returns the latest run of a cell with a seed.
+func (f *Folder) latestRun(p Place, seed uint64) (entry, bool) {
 	for _, e := range slices.Backward(f.entries()) {
 		if e.Place == p && e.Seed == seed {
 			return e, true

@@ -7,7 +7,7 @@ import (
 	"lockcheck/reports"
 )
 
-// add takes a run with results into account of its cell.
+// add counts a run with results in its cell.
 func (c *Cell) add(seed uint64, folder string, d reports.Document) Run {
 	c.Versions, c.Source, c.Lease = d.Header.Versions, d.Header.Source, d.Header.Lease
 	switch d.Results.Finding(checker.FencingOrder).Verdict {
@@ -16,11 +16,11 @@ func (c *Cell) add(seed uint64, folder string, d reports.Document) Run {
 	case checker.Violation:
 		c.TokensViolated++
 	}
-	return runOf(seed, folder, d)
+	return summarizeRun(seed, folder, d)
 }
 
-// runOf is a run by its results; its folder is relative to that of the comparison.
-func runOf(seed uint64, folder string, d reports.Document) Run {
+// summarizeRun summarizes the results of a run. Its folder is relative to the comparison's.
+func summarizeRun(seed uint64, folder string, d reports.Document) Run {
 	r := Run{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
 	sample := checker.SampleOf(d.Results)
 	r.Sample = &sample
@@ -42,13 +42,12 @@ func runOf(seed uint64, folder string, d reports.Document) Run {
 	return r
 }
 
-// judge gives a cell its verdicts, if it has runs. A threshold takes the place of the property
-// whose violations it bounds; all other properties must hold, and a run that is undecided
-// or broken decides no threshold.
+// judge sets the verdicts of a cell with runs. A threshold replaces the property whose violations it bounds.
+// All other properties must hold, and an undecided or broken run decides no threshold.
 func (c *Cell) judge() {
 	var verdicts []checker.Verdict
 	for _, r := range c.Runs {
-		violated := unbounded(r, c.Excused)
+		violated := unexcused(r, c.Excused)
 		if r.Verdict == checker.Violation && len(violated) == 0 {
 			verdicts = append(verdicts, r.Rest)
 		} else {
@@ -57,7 +56,7 @@ func (c *Cell) judge() {
 		c.addViolated(violated)
 	}
 	if c.isAttack() && len(verdicts) > 0 {
-		verdicts = []checker.Verdict{ofTrials(verdicts)}
+		verdicts = []checker.Verdict{trialsVerdict(verdicts)}
 	}
 	if c.OutOfTime > 0 {
 		verdicts = append(verdicts, checker.Undecided)
@@ -72,9 +71,10 @@ func (c *Cell) judge() {
 	c.Verdict = checker.MostTelling(verdicts)
 }
 
-// ofTrials is the verdict of the trials of an attack. One that breaks the lock is enough. A trial whose fault hit
-// no holder, or that failed, does not count as held: if most are such, the attack is undecided.
-func ofTrials(all []checker.Verdict) checker.Verdict {
+// trialsVerdict is the verdict of the trials of an attack. One trial that breaks the lock is enough. A trial that
+// failed, or whose fault hit no holder, does not count as held. If most trials are such, the attack is
+// undecided.
+func trialsVerdict(all []checker.Verdict) checker.Verdict {
 	rest := slices.DeleteFunc(slices.Clone(all), func(v checker.Verdict) bool { return v == checker.Valid })
 	held := len(all) - len(rest)
 	if slices.Contains(rest, checker.Violation) || 2*held < len(all) {
@@ -83,11 +83,11 @@ func ofTrials(all []checker.Verdict) checker.Verdict {
 	return checker.Valid
 }
 
-// confirm takes into account that the runs of a cell were repeated, round by round. What was
-// violated stays violated, however seldom: it happened. A figure that missed its bound, and runs
-// that were undecided or broken, may be due to the machine: those verdicts stand if they recur in
-// most of the rounds, or if a round is missing or lacks runs.
-func confirm(c *Cell, rounds []Cell, asked int) {
+// confirmCell combines the runs of a cell with their repetitions, round by round. A violated property stays
+// violated, however seldom, because the violation happened. The machine may have caused a missed bound or an
+// undecided or broken run. Such verdicts stand only if they recur in most of the rounds, or if a round is
+// missing or lacks runs.
+func confirmCell(c *Cell, rounds []Cell, asked int) {
 	c.Rounds = []checker.Verdict{c.Verdict}
 	for i, r := range rounds {
 		c.Rounds = append(c.Rounds, r.Verdict)
@@ -104,9 +104,9 @@ func confirm(c *Cell, rounds []Cell, asked int) {
 	for i := range c.Thresholds {
 		t := &c.Thresholds[i]
 		f, _ := figureByName(t.Name)
-		verdict := r.verdict(t.Verdict, f.counts(), func(r Cell) checker.Verdict { return thresholdOf(r, t.Name).Verdict })
+		verdict := r.verdict(t.Verdict, f.countsEvents(), func(r Cell) checker.Verdict { return thresholdNamed(r, t.Name).Verdict })
 		for _, r := range rounds {
-			if got := thresholdOf(r, t.Name); t.Verdict != verdict && got.Verdict == verdict {
+			if got := thresholdNamed(r, t.Name); t.Verdict != verdict && got.Verdict == verdict {
 				*t = got
 			}
 		}
@@ -115,14 +115,14 @@ func confirm(c *Cell, rounds []Cell, asked int) {
 	c.Verdict = checker.MostTelling(verdicts)
 }
 
-// confirmation is the rounds in which the runs of a cell were repeated.
+// confirmation has the rounds in which the runs of a cell were repeated.
 type confirmation struct {
 	rounds   []Cell
-	asked    int  // how many rounds there are to be
-	complete bool // no run before them is missing
+	asked    int  // how many rounds were requested
+	complete bool // no run of the suite itself is missing
 }
 
-// verdict is what becomes of a first one by those of the rounds. A violation that is certain stands.
+// verdict combines a first verdict with the verdicts of the rounds. A certain violation stands.
 func (r confirmation) verdict(first checker.Verdict, certain bool, of func(Cell) checker.Verdict) checker.Verdict {
 	recurred, whole := 0, 0
 	for _, round := range r.rounds {
@@ -130,7 +130,7 @@ func (r confirmation) verdict(first checker.Verdict, certain bool, of func(Cell)
 		if got == checker.Violation && certain {
 			return checker.Violation
 		}
-		if round.Missing > 0 { // it may not have judged a threshold at all
+		if round.Missing > 0 { // the round may not have judged every threshold
 			continue
 		}
 		whole++
@@ -144,7 +144,7 @@ func (r confirmation) verdict(first checker.Verdict, certain bool, of func(Cell)
 	return checker.Valid
 }
 
-// addViolated adds the properties that the cell does not have yet.
+// addViolated adds the properties that the cell does not list yet.
 func (c *Cell) addViolated(all []checker.Property) {
 	for _, p := range all {
 		if !slices.Contains(c.Violated, p) {
@@ -153,9 +153,8 @@ func (c *Cell) addViolated(all []checker.Property) {
 	}
 }
 
-// thresholdOf is what the runs of a round say of a threshold; its zero value if too many are missing
-// to say anything.
-func thresholdOf(c Cell, name string) ThresholdResult {
+// thresholdNamed is a round's result for a threshold; the zero value if too many runs are missing to judge it.
+func thresholdNamed(c Cell, name string) ThresholdResult {
 	i := slices.IndexFunc(c.Thresholds, func(t ThresholdResult) bool { return t.Name == name })
 	if i < 0 {
 		return ThresholdResult{}
@@ -163,22 +162,22 @@ func thresholdOf(c Cell, name string) ThresholdResult {
 	return c.Thresholds[i]
 }
 
-// unbounded lists what a run violates and no threshold takes the place of.
-func unbounded(r Run, excused []checker.Property) []checker.Property {
+// unexcused lists the properties that a run violates and no threshold replaces.
+func unexcused(r Run, excused []checker.Property) []checker.Property {
 	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool {
 		return slices.Contains(excused, p) && !slices.Contains(r.Uncounted, p)
 	})
 }
 
-// VerdictOf returns that of all cells that have one. A whole that lacks runs is undecided
-// unless the others are worse; a part without any has none, "".
+// VerdictOf combines the verdicts of all cells. A whole comparison that lacks runs is undecided, unless other
+// cells are worse. A part without any verdict returns "".
 func VerdictOf(m Comparison) checker.Verdict {
 	var verdicts []checker.Verdict
 	if m.Lack() != "" {
 		verdicts = append(verdicts, checker.Undecided)
 	}
 	for _, cell := range m.Cells {
-		if v := cell.counted(); v != "" {
+		if v := cell.countedVerdict(); v != "" {
 			verdicts = append(verdicts, v)
 		}
 	}

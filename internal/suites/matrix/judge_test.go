@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestJudge: a threshold takes the place of the property that it bounds, not of others,
-// nor of runs that say nothing.
+// TestJudge: a threshold replaces the property that it bounds. It does not excuse other properties or runs
+// that say nothing.
 func TestJudge(t *testing.T) {
 	kept, missed := ThresholdResult{Verdict: checker.Valid}, ThresholdResult{Verdict: checker.Violation}
 	found := func(v checker.Verdict, p checker.Property) checker.Finding {
 		return checker.Finding{Property: p, Verdict: v, Required: true}
 	}
 	ended := func(v checker.Verdict, findings ...checker.Finding) Run {
-		return runOf(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
+		return summarizeRun(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
 	}
 	ran := func(verdicts ...checker.Verdict) (runs []Run) {
 		for _, v := range verdicts {
@@ -61,8 +61,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestExcusedAsCounted: a bound of how many updates may be lost excuses no other damage to
-// the final state.
+// TestExcusedAsCounted: a bound on lost updates excuses no other damage to the final state.
 func TestExcusedAsCounted(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -74,7 +73,7 @@ func TestExcusedAsCounted(t *testing.T) {
 		{"from nowhere", checker.UpdateSummary{Acknowledged: 9, Phantom: 1}, checker.Violation},
 		{"lost, and twice", checker.UpdateSummary{Acknowledged: 9, Lost: 1, Duplicated: 1}, checker.Violation},
 	} {
-		run := runOf(1, "", reports.Document{Results: checker.Results{
+		run := summarizeRun(1, "", reports.Document{Results: checker.Results{
 			Verdict: checker.Violation, Updates: c.updates,
 			Findings: []checker.Finding{{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true}},
 		}})
@@ -88,7 +87,7 @@ func TestExcusedAsCounted(t *testing.T) {
 	}
 }
 
-// TestMatrixVerdict: what was not run cannot make a whole valid.
+// TestMatrixVerdict: a comparison with missing runs is not valid.
 func TestMatrixVerdict(t *testing.T) {
 	ran := Cell{Verdict: checker.Valid, Runs: []Run{{Verdict: checker.Valid}}}
 	lacking := Cell{Missing: 1}
@@ -110,8 +109,8 @@ func TestMatrixVerdict(t *testing.T) {
 	}
 }
 
-// TestEachProperty: an annotation and the case of a cell name each property that was
-// violated, with the time of the first violation, and no verdict twice.
+// TestEachProperty: the annotation and the test case of a cell name each violated property with the time of
+// its first violation, and no verdict twice.
 func TestEachProperty(t *testing.T) {
 	d := reports.Document{Results: checker.Results{Begin: 1e9, Verdict: checker.Violation, Sentence: "two held it.", Findings: []checker.Finding{
 		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Summary: "2 overlaps", Total: 2, Violations: []checker.Incident{{From: 3e9}, {From: 2500e6}}},
@@ -160,7 +159,7 @@ func TestEachProperty(t *testing.T) {
 	}
 }
 
-// TestMissed: what no threshold takes the place of is named; where everything is kept nothing is.
+// TestMissed: violations that no threshold replaces are listed. If everything is kept, nothing is.
 func TestMissed(t *testing.T) {
 	kept := []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Bound: "9", Value: "1", Verdict: checker.Valid}}
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// availableMemory is what programs can still get, in bytes; 0 where that is not known.
+// availableMemory is the memory that programs can still get, in bytes; 0 if unknown.
 func availableMemory() int64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {

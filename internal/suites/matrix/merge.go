@@ -11,8 +11,8 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// Merge puts the parts of one comparison together in a new folder. Their runs are copied.
-// If it cannot be completed nothing is left of it.
+// Merge joins the parts of one comparison in a new folder and copies their runs. If it fails, it leaves
+// nothing behind.
 func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	suite, err := sameSuite(parts)
 	if err != nil {
@@ -37,17 +37,17 @@ func mergeInto(ctx context.Context, path string, suite Suite, parts []*Folder) (
 		return nil, err
 	}
 	for i, part := range parts {
-		if err := merged.take(ctx, part, fmt.Sprintf("part%d", i+1)); err != nil {
+		if err := merged.addPart(ctx, part, fmt.Sprintf("part%d", i+1)); err != nil {
 			return nil, err
 		}
 	}
 	return merged, nil
 }
 
-// take copies the runs of a part. A run that another part has made, too, is an error,
-// because either could count; but a run that failed gives way to one that did not.
-func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
-	root, err := os.OpenRoot(part.Path) // what the part links to outside of it is not taken
+// addPart copies the runs of a part. If another part has made the same run, that is an error, because either
+// could count. A failed run gives way to a run that did not fail.
+func (f *Folder) addPart(ctx context.Context, part *Folder, name string) error {
+	root, err := os.OpenRoot(part.Path) // symbolic links that leave the part are not followed
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch other, ran := f.ran(e.Place, e.Seed); {
+		switch other, ran := f.latestRun(e.Place, e.Seed); {
 		case !ran || other.isOpen():
 		case e.isOpen():
 			continue
@@ -77,19 +77,18 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 	return nil
 }
 
-// latest lists the runs that count: the last one with each seed.
+// latest lists the runs that count: the last run for each cell and seed.
 func (f *Folder) latest() []entry {
 	var all []entry
 	for _, e := range f.entries() {
-		if last, _ := f.ran(e.Place, e.Seed); last == e {
+		if last, _ := f.latestRun(e.Place, e.Seed); last == e {
 			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// sameSuite returns what all parts compare; parts that compare something else cannot be
-// put together.
+// sameSuite returns the suite that all parts share. Parts with different suites cannot be merged.
 func sameSuite(parts []*Folder) (Suite, error) {
 	var first string
 	for i, part := range parts {

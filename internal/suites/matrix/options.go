@@ -17,17 +17,18 @@ const CellParameter = "comparison"
 // runName is the value of CellParameter.
 func (p Place) runName(seed uint64) string { return fmt.Sprintf("%s, seed %d", p, seed) }
 
-// AttackOf is the attack that a run is a trial of, by the value of its CellParameter; false for a run under random faults.
+// AttackOf is the attack of a trial, according to the value of its CellParameter; false for a run under
+// random faults.
 func AttackOf(run string) (Attack, bool) {
-	parts := strings.Split(run, ", ") // the path of a lock file may have commas
+	parts := strings.Split(run, ", ") // the path of a lock file may contain commas
 	if len(parts) < 4 {
 		return Attack{}, false
 	}
 	return AttackByName(parts[len(parts)-3])
 }
 
-// Counts says whether the cell of a stored run takes its results into account. It does not if the run was made again, or
-// was a trial that tells nothing of its attack.
+// Counts says whether the results of a stored run are part of its cell. They are not if the run was repeated
+// later, or if it is a trial that says nothing about its attack.
 func (f *Folder) Counts(folder string, r checker.Results) bool {
 	run, err := filepath.Rel(f.Path, folder)
 	all := f.entries()
@@ -35,12 +36,12 @@ func (f *Folder) Counts(folder string, r checker.Results) bool {
 	if err != nil || i < 0 {
 		return false
 	}
-	last, _ := f.ran(all[i].Place, all[i].Seed)
-	return last == all[i] && last.uncounted(r) == ""
+	last, _ := f.latestRun(all[i].Place, all[i].Seed)
+	return last == all[i] && last.whyUncounted(r) == ""
 }
 
-// OptionsOf returns the test that a run of the comparison was, from the value of its
-// CellParameter: as a user would give it, but with its time limit.
+// OptionsOf returns the options of the run with the given value of CellParameter, as a user would give them,
+// but with the time limit of the run.
 func (s Suite) OptionsOf(run string) (runs.Options, error) {
 	for _, p := range s.places() {
 		for round := range s.Confirm + 1 {
@@ -55,20 +56,20 @@ func (s Suite) OptionsOf(run string) (runs.Options, error) {
 				if err != nil {
 					return runs.Options{}, err
 				}
-				return p.test(s, outline, seed)
+				return p.runOptions(s, outline, seed)
 			}
 		}
 	}
 	return runs.Options{}, fmt.Errorf("%q is no run of the comparison", run)
 }
 
-// test are the options of a single run of the cell.
-func (p Place) test(s Suite, outline runs.Outline, seed uint64) (runs.Options, error) {
+// runOptions returns the options of a single run of the cell.
+func (p Place) runOptions(s Suite, outline runs.Outline, seed uint64) (runs.Options, error) {
 	if p.isAttack() {
 		return outline.Options, nil
 	}
 	lock, err := lockfile.Find(outline.Options.Lock)
-	if err != nil { // its file is gone
+	if err != nil { // the lock file no longer exists
 		return runs.Options{}, err
 	}
 	o := p.options(s, lock.Info)

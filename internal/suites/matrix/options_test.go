@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestOptionsOf: what the parameter of a run says leads back to the test that it was.
+// TestOptionsOf: the parameter of a run leads back to the options of the run.
 func TestOptionsOf(t *testing.T) {
 	s := DefaultSuite()
 	s.Locks, s.Faults, s.Seeds = []string{"memory"}, []string{"pause:holder"}, CountSeeds(3)

@@ -14,8 +14,8 @@ import (
 	"lockcheck/reports"
 )
 
-// Page is the whole comparison: what was seen of each lock under each fault, what is known of it
-// elsewhere, and the figures.
+// Page is the whole comparison: what was seen of each lock under each fault, what is known from other runs,
+// and the figures.
 func (c Comparison) Page() reports.Page {
 	blocks := []reports.Block{
 		reports.Conclusion{Verdict: c.Verdict, Text: c.summary() + "."},
@@ -28,14 +28,14 @@ func (c Comparison) Page() reports.Page {
 		blocks = append(blocks, reports.Heading{Level: 2, Text: "Thresholds"}, c.thresholds())
 	}
 	blocks = append(blocks, c.remarkList(), c.repetitions(0))
-	if known := c.known(); len(known.Rows) > 0 {
+	if known := c.knownTable(); len(known.Rows) > 0 {
 		blocks = append(blocks, reports.Heading{Level: 2, Text: "Worse is known", Anchor: "known"}, reports.Note(knownNote), known)
 	}
 	blocks = append(blocks,
 		reports.Heading{Level: 2, Text: "Side by side"},
 		reports.Note("Behind the first guard. Lost: where most was, with the 95 % interval. Times on a logarithmic scale."),
 		c.sideBySide(),
-		reports.Heading{Level: 2, Text: "The locks"}, c.about(),
+		reports.Heading{Level: 2, Text: "The locks"}, c.aboutTable(),
 		reports.Heading{Level: 2, Text: "Figures"},
 	)
 	return reports.Page{Title: "Comparison of " + reports.Many(len(c.Locks), "lock"), Blocks: append(blocks, c.figures()...)}
@@ -53,10 +53,10 @@ func (c Comparison) Summary() reports.Page {
 	return reports.Page{Blocks: append(blocks, c.remarkList(), c.repetitions(0))}
 }
 
-// maxRepetitions is how many commands the terminal shows: the files have all of them.
+// maxRepetitions is how many commands the terminal shows. The files have all of them.
 const maxRepetitions = 10
 
-// Terminal is what the end of a comparison shows.
+// Terminal is what is printed at the end of a comparison.
 func (c Comparison) Terminal() reports.Page {
 	blocks := c.tables()
 	if c.Thresholds {
@@ -66,7 +66,8 @@ func (c Comparison) Terminal() reports.Page {
 	return reports.Page{Blocks: append(blocks, reports.Conclusion{Verdict: c.Verdict, Text: c.summary()})}
 }
 
-// tables are one for each guard: a lock a row, those first that least breaks, and a fault a column.
+// tables has a table for each guard. The rows are locks, those that break least first. The columns are
+// faults.
 func (c Comparison) tables() []reports.Block {
 	var blocks []reports.Block
 	for _, guard := range c.Guards {
@@ -76,7 +77,7 @@ func (c Comparison) tables() []reports.Block {
 			table.Columns = append(table.Columns, columnOf(fault))
 		}
 		for _, s := range c.standings(guard) {
-			if !c.shows(s.lock, guard) {
+			if !c.hasRow(s.lock, guard) {
 				continue
 			}
 			row := reports.Row{Cells: []reports.Cell{{Text: s.lock}, {Text: s.String(), SortKey: fmt.Sprint(s.share())}}}
@@ -92,7 +93,7 @@ func (c Comparison) tables() []reports.Block {
 	return blocks
 }
 
-// columnOf is the column of a fault in that table.
+// columnOf is the column of a fault in these tables.
 func columnOf(fault string) reports.Column {
 	if a, is := AttackByName(fault); is {
 		return reports.Column{Name: strings.ReplaceAll(fault, "-", " "), Summary: a.Summary}
@@ -100,8 +101,8 @@ func columnOf(fault string) reports.Column {
 	return reports.Column{Name: fault}
 }
 
-// standing is how many cells of a lock are broken, of those that are decided, and the largest share of updates that it
-// lost.
+// standing counts the broken cells of a lock among its decided cells, and has the largest share of updates
+// that the lock lost in a cell.
 type standing struct {
 	lock            string
 	broken, decided int
@@ -115,7 +116,7 @@ func (s standing) String() string {
 	return fmt.Sprintf("%d of %d", s.broken, s.decided)
 }
 
-// share of the cells that are broken. A lock of which nothing is decided comes last.
+// share is the share of broken cells. It is 2 for a lock without decided cells, which ranks such a lock last.
 func (s standing) share() float64 {
 	if s.decided == 0 {
 		return 2
@@ -141,13 +142,13 @@ func (c Comparison) standings(guard string) []standing {
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b standing) int { // among equals first those of which more is known
+	slices.SortStableFunc(all, func(a, b standing) int { // among equals, the lock with more decided cells comes first
 		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(b.decided, a.decided), cmp.Compare(a.lost, b.lost))
 	})
 	return all
 }
 
-// cell returns a place of the table; its zero value if there is none.
+// cell returns a cell of the table; the zero value if there is none.
 func (c Comparison) cell(lock, guard, fault string) Cell {
 	i := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Place == Place{lock, fault, guard} })
 	if i < 0 {
@@ -156,7 +157,7 @@ func (c Comparison) cell(lock, guard, fault string) Cell {
 	return c.Cells[i]
 }
 
-// view is the cell in a table of words.
+// view is the cell as shown in a table of words.
 func (c Cell) view() reports.Cell {
 	rank := 2 * slices.Index([]checker.Verdict{checker.Violation, checker.Broken, checker.Undecided, checker.Valid, ""}, c.class())
 	if c.Known != nil {
@@ -172,7 +173,7 @@ func (c Cell) view() reports.Cell {
 	return view
 }
 
-// class is the verdict that colours the cell; "" for none.
+// class is the verdict that colors the cell; "" for none.
 func (c Cell) class() checker.Verdict {
 	if c.Verdict == "" {
 		return ""
@@ -180,12 +181,12 @@ func (c Cell) class() checker.Verdict {
 	return reports.Plain(c.Verdict)
 }
 
-// anchor names the figures of a cell on the page.
+// anchor is the anchor of the cell's figures on the page.
 func (c Cell) anchor() string {
 	return strings.ReplaceAll(reports.Clean(c.Lock+"/"+c.Fault+"/"+c.Guard), " ", "-")
 }
 
-// thresholds lists those of all cells, the failing ones first.
+// thresholds lists the thresholds of all cells, the missed ones first.
 func (c Comparison) thresholds() reports.Table {
 	table := reports.Table{Columns: reports.Columns("lock", "fault", "guard", "threshold", "bound", "observed", "verdict")}
 	for _, verdict := range []checker.Verdict{checker.Violation, checker.Broken, checker.Undecided, checker.Valid} {
@@ -201,8 +202,7 @@ func (c Comparison) thresholds() reports.Table {
 	return table
 }
 
-// missed lists the thresholds that were missed, or for which there were no data, and what is
-// wrong with a cell that no threshold takes the place of.
+// missed lists thresholds that were missed or had no data, and violations that no threshold replaces.
 func (c Comparison) missed() []reports.Block {
 	kept, missed := 0, reports.List{}
 	for _, cell := range c.Cells {
@@ -230,8 +230,8 @@ func (c Comparison) missed() []reports.Block {
 	return []reports.Block{missed, count}
 }
 
-// known lists the cells of which other runs have shown worse.
-func (c Comparison) known() reports.Table {
+// knownTable lists the cells for which other runs have shown worse.
+func (c Comparison) knownTable() reports.Table {
 	table := reports.Table{Columns: reports.Columns("cell", "seen here", "known", "command")}
 	for _, cell := range c.Cells {
 		if cell.Known == nil {
@@ -245,8 +245,8 @@ func (c Comparison) known() reports.Table {
 	return table
 }
 
-// sideBySide draws the figures of each lock behind the first guard: its greatest loss, acquires
-// without faults, and its longest failover.
+// sideBySide compares the locks behind the first guard: their greatest loss, acquire times without faults,
+// and longest failover.
 func (c Comparison) sideBySide() reports.Table {
 	table := reports.Table{Columns: reports.Columns("lock", "lost at worst", "acquire alone, p50", "failover, longest")}
 	if len(c.Guards) == 0 {
@@ -286,7 +286,7 @@ func (c Comparison) sideBySide() reports.Table {
 	return table
 }
 
-// lostShare is -1 where nothing could be lost.
+// lostShare is the share of acknowledged updates that were lost; -1 if none were acknowledged.
 func (c Cell) lostShare() float64 {
 	if c.Pool.Acknowledged == 0 {
 		return -1
@@ -294,8 +294,8 @@ func (c Cell) lostShare() float64 {
 	return float64(c.Pool.Lost) / float64(c.Pool.Acknowledged)
 }
 
-// about is what is known of the locks without a run.
-func (c Comparison) about() reports.Table {
+// aboutTable lists what is known of the locks without a run.
+func (c Comparison) aboutTable() reports.Table {
 	table := reports.Table{Columns: reports.Columns("lock", "servers", "fencing token", "depends on the clock", "versions")}
 	for _, lock := range c.Locks {
 		about, token := c.About[lock], "none"
@@ -307,7 +307,7 @@ func (c Comparison) about() reports.Table {
 	return table
 }
 
-// tokenOrder says in how many runs the tokens of a lock were seen to keep their order.
+// tokenOrder says in how many runs the fencing tokens of a lock kept their order.
 func (c Comparison) tokenOrder(lock string) string {
 	kept, violated := 0, 0
 	for _, cell := range c.Cells {
@@ -324,8 +324,7 @@ func (c Comparison) tokenOrder(lock string) string {
 	return ""
 }
 
-// versions lists those of the servers of a lock and of the modules of its client, and says
-// where the servers come from.
+// versions lists the versions of a lock's servers and client modules, and the origin of the servers.
 func (c Comparison) versions(lock string) string {
 	for _, cell := range c.Cells {
 		if cell.Lock != lock || len(cell.Versions) == 0 {
@@ -340,7 +339,7 @@ func (c Comparison) versions(lock string) string {
 	return ""
 }
 
-// figures are a table for each lock.
+// figures has a table of figures for each lock.
 func (c Comparison) figures() []reports.Block {
 	table := reports.Table{Columns: reports.Columns("fault", "guard", "result", "runs")}
 	for _, column := range c.columns() {
@@ -385,7 +384,7 @@ func (c Comparison) figuresOf(cell Cell) reports.Row {
 	return row
 }
 
-// WriteReports writes the comparison for people and for programs into its folder.
+// WriteReports writes the comparison as pages and as data into its folder.
 func (f *Folder) WriteReports(c Comparison) error {
 	page := c.Page()
 	return suites.WriteFiles(f.Path, map[string]func(io.Writer) error{

@@ -14,8 +14,8 @@ import (
 	"lockcheck/reports"
 )
 
-// remarks say what else is to be known of a verdict: whether it was expected, how often it
-// recurred, how it compares with the baseline, and what was not made.
+// remarks qualify a verdict: whether it was expected, how often it recurred, how it compares with the
+// baseline, and which runs are missing.
 func (c Cell) remarks() []string {
 	var all []string
 	if c.Expected != nil {
@@ -68,17 +68,17 @@ func (e Expected) remark(got checker.Verdict) string {
 	return text
 }
 
-// Compared is a cell held against the same one of a baseline.
+// Compared is the result of comparing a cell with the same cell of a baseline.
 type Compared struct {
-	// Verdict: violation if it is worse, valid if it is not, and that of the cell by itself, or
-	// undecided, if that cannot be decided.
+	// Verdict is violation if the cell is worse than the baseline, and valid if it is not. If that cannot be
+	// decided, it is the cell's own verdict or undecided.
 	Verdict checker.Verdict `json:"verdict"`
-	New     bool            `json:"new,omitempty"` // the baseline does not have it, or no decided run of it
-	Not     string          `json:"not,omitempty"` // why it cannot be compared; "" if it can
-	// Since lists what is violated now and was not in the baseline.
+	New     bool            `json:"new,omitempty"` // the baseline lacks the cell, or has no decided run of it
+	Not     string          `json:"not,omitempty"` // why the cell cannot be compared; "" if it can
+	// Since lists what is violated now and was not violated in the baseline.
 	Since   []string         `json:"since,omitempty"`
 	Changes []checker.Change `json:"changes,omitempty"`
-	Figures int              `json:"figures"` // how many of all cells are compared
+	Figures int              `json:"figures"` // number of figures compared, over all cells
 }
 
 // worse says whether anything is worse than in the baseline, and not by chance.
@@ -91,8 +91,8 @@ func (k Compared) tooFew() bool {
 	return slices.ContainsFunc(k.Changes, func(c checker.Change) bool { return !c.Compared })
 }
 
-// remark says how the cell compares; "" if there are too few runs to compare anything, which
-// Comparison.tooFew reports for all cells at once.
+// remark says how the cell compares with the baseline. It is "" if there are too few runs to compare
+// anything, which Comparison.tooFew reports for all cells at once.
 func (k Compared) remark() string {
 	switch {
 	case k.New:
@@ -126,7 +126,7 @@ func (k Compared) remark() string {
 	return lead + ": " + strings.Join(changes, "; ")
 }
 
-// changeText is a figure before and now, and what that amounts to.
+// changeText is a figure before and now, and whether the difference matters.
 func changeText(c checker.Change) string {
 	value := func(v float64) string {
 		switch {
@@ -151,8 +151,8 @@ func changeText(c checker.Change) string {
 	return text
 }
 
-// tooFew says how many cells have too few runs to be compared with the baseline, and how many runs
-// that takes; "" if none has.
+// tooFew says how many cells have too few runs for the baseline, and how many runs they need; "" if no cell
+// has too few.
 func (c Comparison) tooFew() string {
 	cells, figures, before, enough := 0, 0, 0, true
 	var which []string
@@ -199,12 +199,12 @@ func (c Comparison) remarkList() reports.List {
 	return list
 }
 
-// repetition is the command that repeats the run which says most about a cell that is not as
-// wanted: the first one with the verdict of the runs, else the first. It is nil for a cell that
-// is as wanted or has no run, and where the command is not known. A reproduction of what an attack found comes first.
+// repetition is the command for the most informative run of a cell that is not as wanted: the first run with
+// the verdict of the runs, otherwise the first run. A reproduction of what an attack found comes first. It is
+// nil if the cell is as wanted, has no run, or the command is unknown.
 func (c Cell) repetition() []string {
-	// That a valid cell cannot be held against a baseline is nothing that a run of it would show.
-	wanted := c.counted() == checker.Valid || c.Verdict == checker.Valid && c.counted() != checker.Violation
+	// No run would show that a valid cell cannot be compared with a baseline.
+	wanted := c.countedVerdict() == checker.Valid || c.Verdict == checker.Valid && c.countedVerdict() != checker.Violation
 	if len(c.Runs) == 0 || wanted {
 		return nil
 	}
@@ -215,14 +215,14 @@ func (c Cell) repetition() []string {
 	return c.Runs[max(i, 0)].Command
 }
 
-// repetitions has the commands of all cells that are not as wanted, the first ones if most is not 0.
+// repetitions lists the commands of all cells that are not as wanted, at most `most` of them; 0 for all.
 func (c Comparison) repetitions(most int) reports.List {
 	list := reports.List{Summary: "Repeat a run of each cell that is not as wanted"}
 	for _, cell := range c.Cells {
 		if command := cell.repetition(); command != nil {
 			text := cell.String()
 			if cell.isAttack() {
-				text += ": " + strings.TrimSpace(cell.what()+" "+cell.details())
+				text += ": " + strings.TrimSpace(cell.wordOrProperties()+" "+cell.details())
 			}
 			list.Items = append(list.Items, reports.Item{Text: text, Command: command})
 		}

@@ -9,7 +9,7 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Comparison puts together the results of the runs that are there.
+// Comparison builds the comparison from the runs made so far.
 func (f *Folder) Comparison() (Comparison, error) {
 	c := Comparison{
 		Schema: Schema, Shard: f.Shard.String(),
@@ -19,9 +19,9 @@ func (f *Folder) Comparison() (Comparison, error) {
 	for _, lock := range f.Suite.Locks {
 		c.About[lock] = about(lock)
 	}
-	c.Began, c.Took = f.times()
+	c.Began, c.Took = f.timeSpan()
 	for _, place := range f.Suite.places() {
-		cell, err := f.judged(place)
+		cell, err := f.judgedCell(place)
 		if err != nil {
 			return c, err
 		}
@@ -33,12 +33,12 @@ func (f *Folder) Comparison() (Comparison, error) {
 
 func about(lock string) About {
 	name, _, _ := strings.Cut(lock, "@")
-	found, _ := lockfile.Find(name) // a file may be gone by now
+	found, _ := lockfile.Find(name) // the lock file may no longer exist
 	return About{Servers: found.Servers.Nodes, Token: found.Info.Token, Clock: found.Info.Clock}
 }
 
-// times says when the first run began and how long it was until the last one ended.
-func (f *Folder) times() (began time.Time, took time.Duration) {
+// timeSpan returns when the first run began, and how long it took until the last run ended.
+func (f *Folder) timeSpan() (began time.Time, took time.Duration) {
 	var end time.Time
 	for _, e := range f.entries() {
 		if e.OutOfTime {
@@ -54,8 +54,8 @@ func (f *Folder) times() (began time.Time, took time.Duration) {
 	return began, end.Sub(began)
 }
 
-// judged is a cell with all that is there of it.
-func (f *Folder) judged(place Place) (Cell, error) {
+// judgedCell returns a cell with everything known about it.
+func (f *Folder) judgedCell(place Place) (Cell, error) {
 	c, all, err := f.round(place, 0)
 	if err != nil {
 		return c, err
@@ -70,29 +70,29 @@ func (f *Folder) judged(place Place) (Cell, error) {
 			rounds, all = append(rounds, r), append(all, results...)
 		}
 	}
-	// A failed run may have been repeated since, so that the cell is valid now. What the rounds saw
+	// A failed run may have been repeated, so that the cell is valid now. The violations in the rounds
 	// happened nevertheless.
 	if len(rounds) > 0 {
 		first := c.Pool
 		c.FirstPool, c.Pool = &first, checker.PoolOf(all)
 	}
 	if len(rounds) > 0 || f.needsConfirmation(c) {
-		confirm(&c, rounds, f.Suite.Confirm)
+		confirmCell(&c, rounds, f.Suite.Confirm)
 	}
 	c.Outdated = f.outdated(place)
-	f.Suite.expect(&c)
+	f.Suite.applyExpectation(&c)
 	return c, nil
 }
 
-// needsConfirmation says whether the runs of a cell are to be repeated: it is complete, not valid,
-// and not as expected.
+// needsConfirmation says whether the runs of a cell must be repeated: the cell is complete, not valid, and
+// not as expected.
 func (f *Folder) needsConfirmation(c Cell) bool {
-	f.Suite.expect(&c)
+	f.Suite.applyExpectation(&c)
 	return f.Suite.Confirm > 0 && len(c.Runs) > 0 && c.Missing == 0 && c.Counts != checker.Valid
 }
 
-// uncounted says why a trial tells nothing of its attack, because of the machine; "" if it does.
-func (e entry) uncounted(r checker.Results) string {
+// whyUncounted says why the machine kept a trial from saying anything about its attack; "" if it did not.
+func (e entry) whyUncounted(r checker.Results) string {
 	switch {
 	case !e.isAttack():
 		return ""
@@ -104,12 +104,12 @@ func (e entry) uncounted(r checker.Results) string {
 	return ""
 }
 
-// round is a cell by one round of its runs, and the results of these.
+// round builds a cell from one round of its runs. It also returns their results.
 func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err error) {
 	c = Cell{Place: place, Excused: f.Suite.Thresholds.excuse(), Attack: f.attacks[place]}
 	outline, why := place.outline(f.Suite)
 	for _, seed := range f.Suite.seedsOf(place, n) {
-		e, ran := f.ran(place, seed)
+		e, ran := f.latestRun(place, seed)
 		if !ran || e.OutOfTime {
 			c.Missing++
 			if ran {
@@ -124,14 +124,14 @@ func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err e
 				return c, nil, err
 			}
 			r = c.add(seed, e.Run, document)
-			if why := e.uncounted(document.Results); why != "" {
+			if why := e.whyUncounted(document.Results); why != "" {
 				r = Run{Seed: seed, Folder: e.Run, Verdict: checker.Undecided, Sentence: why, Rest: checker.Undecided}
 			} else {
 				all = append(all, document.Results)
 			}
 		}
 		if place.isAttack() && !e.Whole {
-			r.Folder = "" // of its history nothing is left
+			r.Folder = "" // only the results are left
 		}
 		r.Took, r.Command = e.Took, place.command(f.Suite, outline, seed)
 		c.Runs = append(c.Runs, r)

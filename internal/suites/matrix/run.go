@@ -19,30 +19,30 @@ import (
 
 // Machine is what a comparison runs on.
 type Machine struct {
-	runs.Machine // Store is that of the comparison
-	// Parallel is how many runs of the lightest kind are made side by side; 0 for as
-	// many as processors and memory allow.
+	runs.Machine // Store is the folder of the comparison
+	// Parallel is how many runs of the lightest kind may run at once; 0 for as many as processors and memory
+	// allow.
 	Parallel int
 	Progress runs.Progress
-	// WithoutDocker leaves out the runs that need it.
+	// WithoutDocker leaves out the runs that need Docker.
 	WithoutDocker bool
-	// Budget is the time after which no run may end; 0 for no bound.
+	// Budget is the time after which no run may end; 0 for no limit.
 	Budget time.Duration
-	// test makes a run; runs.Test if nil.
+	// test makes a run; nil for runs.Test.
 	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
 }
 
-// planned is a run that is to be made.
+// planned is a run to be made.
 type planned struct {
 	Place
 	seed    uint64
-	turn    int // how many runs its cell gets before it
+	turn    int // number of runs that the cell gets before this one
 	outline runs.Outline
 }
 
-// Run makes the runs that are not there yet, and then those by which cells that are not valid
-// are confirmed. When interrupt is closed, those in progress end without being counted. Its
-// error says why a comparison could not be made; that single runs failed is in the ledger.
+// Run makes the missing runs, and then the runs that confirm cells that are not valid. When interrupt is
+// closed, the runs in progress end without being counted. The error says why the comparison could not be
+// made. Failures of single runs are in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
 	locked, err := f.ledger.Lock()
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		return false, err
 	}
 	f.reportOutdated(m.Progress)
-	if interrupted, err = f.make(ctx, m, todo, deadline, interrupt); interrupted || err != nil {
+	if interrupted, err = f.makeRuns(ctx, m, todo, deadline, interrupt); interrupted || err != nil {
 		return interrupted, err
 	}
 	confirmations, err := f.confirmations()
@@ -68,10 +68,10 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if len(confirmations) > 0 {
 		m.Progress.Step("what was not valid is repeated with other seeds")
 	}
-	return f.make(ctx, m, confirmations, deadline, interrupt)
+	return f.makeRuns(ctx, m, confirmations, deadline, interrupt)
 }
 
-// reportOutdated says which trials are made again because their attack was edited.
+// reportOutdated reports the trials that are repeated because their attack was edited.
 func (f *Folder) reportOutdated(progress runs.Progress) {
 	for _, p := range f.Suite.places() {
 		if n := f.outdated(p); n > 0 {
@@ -80,7 +80,7 @@ func (f *Folder) reportOutdated(progress runs.Progress) {
 	}
 }
 
-func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline time.Time, interrupt <-chan struct{}) (interrupted bool, err error) {
+func (f *Folder) makeRuns(ctx context.Context, m Machine, todo []planned, deadline time.Time, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if m.WithoutDocker {
 		todo = slices.DeleteFunc(todo, planned.needsDocker)
 	}
@@ -97,7 +97,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 	r.Done = func(i int, made suites.Made) error {
 		e, err := f.record(todo[i], made)
 		done++
-		if !e.isAttack() || e.Whole || e.Failed != "" { // of thousands of trials those that say something new
+		if !e.isAttack() || e.Whole || e.Failed != "" { // of thousands of trials, report only those that say something new
 			text := cmp.Or(e.Failed, reports.Summary(made.Outcome.Results))
 			m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
 		}
@@ -113,7 +113,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 	return r.Run(ctx, jobs, interrupt)
 }
 
-// estimate says how much there is to do.
+// estimate says how much time the runs take at most.
 func estimate(n int, length time.Duration, deadline time.Time) string {
 	noun := "runs"
 	if n == 1 {
@@ -126,8 +126,8 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 	return text
 }
 
-// job is the run for the runner. Servers that agree with each other work more, and start
-// for longer, than one alone.
+// job prepares the run for the runner. A cluster of several servers needs more of the machine, and longer to
+// start, than a single server.
 func (p planned) job(s Suite) suites.Job {
 	o := p.outline.Options
 	name := p.runName(p.seed)
@@ -142,12 +142,12 @@ func (p planned) job(s Suite) suites.Job {
 	return j
 }
 
-// todo lists the runs of the shard that are not there yet.
+// todo lists the missing runs of the shard.
 func (f *Folder) todo() ([]planned, error) {
 	var all []planned
-	first := 0 // number of the first run of a cell
+	first := 0 // number of the cell's first run
 	for at, p := range f.Suite.places() {
-		missing, err := f.missing(p, 0, func(turn int) bool { return f.Shard.Has(f.number(at, first+turn)) })
+		missing, err := f.missing(p, 0, func(turn int) bool { return f.Shard.Has(f.shardNumber(at, first+turn)) })
 		if err != nil {
 			return nil, err
 		}
@@ -157,18 +157,17 @@ func (f *Folder) todo() ([]planned, error) {
 	return f.inOrder(all), nil
 }
 
-// number decides which shard makes a run. It does not depend on what this machine supports, because
-// all machines must agree. One shard makes all runs of a cell that may have to be confirmed, because
-// it judges the cell.
-func (f *Folder) number(cell, run int) int {
+// shardNumber decides which shard makes a run. It does not depend on what this machine supports, because all
+// machines must agree. With confirmation, one shard makes all runs of a cell, because that shard judges the
+// cell.
+func (f *Folder) shardNumber(cell, run int) int {
 	if f.Suite.Confirm > 0 {
 		return cell
 	}
 	return run
 }
 
-// confirmations lists the runs by which cells of the shard are confirmed and that are not there
-// yet.
+// confirmations lists the missing runs that confirm cells of the shard.
 func (f *Folder) confirmations() ([]planned, error) {
 	var all []planned
 	for at, p := range f.Suite.places() {
@@ -190,8 +189,7 @@ func (f *Folder) confirmations() ([]planned, error) {
 	return f.inOrder(all), nil
 }
 
-// missing lists the runs of a round of a cell that are not there yet; none where the cell must stay
-// empty.
+// missing lists the missing runs of a cell's round; none if the cell must stay empty.
 func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []planned, err error) {
 	outline, err := p.outline(f.Suite)
 	if unsupported(err) != "" {
@@ -202,7 +200,7 @@ func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []pl
 	}
 	seeds := f.Suite.seedsOf(p, round)
 	for turn, seed := range seeds {
-		if e, ran := f.ran(p, seed); !ours(turn) || ran && !e.isOpen() {
+		if e, ran := f.latestRun(p, seed); !ours(turn) || ran && !e.isOpen() {
 			continue
 		}
 		seeded, err := p.withSeed(outline, seed)
@@ -214,11 +212,13 @@ func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []pl
 	return all, nil
 }
 
-// inOrder puts the first runs of all cells before any second one, so that no cell is without
-// any when time runs out. Of them long ones are first, so that none is what everything waits
-// for at the end. Trials are so short that their servers must be used again. So they go round robin over the locks, and
-// each round has twice as many trials of a lock as the one before: when time runs out, a lock has about half of the trials of
-// another at least, and the servers of a lock were started five times for twenty trials a cell.
+// inOrder sorts the runs so that a comparison that runs out of time is balanced. Every cell gets its first
+// run before any gets its second. Among these, long runs come first, so that the end does not wait for one of
+// them.
+//
+// Trials are so short that their servers must be reused, so they go round robin over the locks. Each round
+// has twice as many trials of a lock as the one before. When time runs out, each lock has at least about half
+// as many trials as any other lock. The servers of a lock start five times for twenty trials a cell.
 func (f *Folder) inOrder(all []planned) []planned {
 	lock := func(p planned) int {
 		if p.isAttack() {
@@ -236,8 +236,7 @@ func (f *Folder) inOrder(all []planned) []planned {
 
 func (p planned) needsDocker() bool { return p.outline.Recipe != "" }
 
-// NeedDocker lists the locks whose runs are not there yet and need Docker, and says whether
-// there are runs to make that do not.
+// NeedDocker lists the locks with missing runs that need Docker, and says whether other runs are missing too.
 func (f *Folder) NeedDocker() (locks []string, others bool, err error) {
 	todo, err := f.todo()
 	for _, p := range todo {
@@ -252,7 +251,7 @@ func (f *Folder) NeedDocker() (locks []string, others bool, err error) {
 	return locks, others, err
 }
 
-// record puts a run into the ledger. Its error is what went wrong after the run was judged.
+// record adds a run to the ledger. Its error is what went wrong after the run was judged.
 func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 	recorded, err := suites.Record(f.Path, made)
 	if recorded.Run != "" && made.Outcome.Results.Verdict == checker.Broken {
@@ -262,32 +261,33 @@ func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 	if p.isAttack() && recorded.Failed == "" {
 		o := made.Outcome
 		e.Whole = o.Results.Verdict == checker.Violation && !byMachine(o.Results, e.Late) && !f.hasWhole(p.Place)
-		err = errors.Join(err, keep(made.Outcome, e.Whole))
+		err = errors.Join(err, keepTrial(made.Outcome, e.Whole))
 	}
 	return e, errors.Join(err, f.ledger.Add(e))
 }
 
-// hasWhole says whether a trial of the cell has its history and a page.
+// hasWhole says whether a trial of the cell has kept its history and page.
 func (f *Folder) hasWhole(p Place) bool {
 	return slices.ContainsFunc(f.entries(), func(e entry) bool { return e.Place == p && e.Whole })
 }
 
-// keep makes a page of a trial, or leaves no more of it than its results: there are thousands.
-func keep(o runs.Outcome, whole bool) error {
+// keepTrial writes the page of a trial or removes its history. With thousands of trials, most keep only their
+// results.
+func keepTrial(o runs.Outcome, whole bool) error {
 	if whole {
 		return o.WriteReports()
 	}
 	return o.Judgement.RemoveHistory()
 }
 
-// memoryPerSlot is what the servers, workers and agents of a run take at most for each
-// of its slots, in bytes.
+// memoryPerSlot is the most memory, in bytes, that a run's servers, workers and agents take for each of its
+// slots.
 const memoryPerSlot = 700 << 20
 
-// slotsPerProcessor: most of a run is waiting.
+// slotsPerProcessor is more than one because a run spends most of its time waiting.
 const slotsPerProcessor = 2
 
-// slotsOfMachine is how many runs of the lightest kind a machine can carry.
+// slotsOfMachine is how many runs of the lightest kind the machine can run at once.
 func slotsOfMachine(asked int) int {
 	if asked > 0 {
 		return asked

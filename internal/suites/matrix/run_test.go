@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// small is a comparison on embedded servers: one cell whose updates are lost, one that
-// is saved by the fence, one without faults, and one that is not supported.
+// small is a comparison on embedded servers. One cell loses updates, one is saved by the fence, one has no
+// faults, and one is not supported.
 const small = `
 locks: [memory]
 faults: [none, "pause:holder", clock]
@@ -47,16 +47,16 @@ func newFolder(t *testing.T, s Suite, shard suites.Shard) *Folder {
 	return f
 }
 
-// steps keeps what a comparison says of its progress.
-type steps struct{ t *testing.T }
+// logProgress logs the progress of a comparison.
+type logProgress struct{ t *testing.T }
 
-func (s steps) Step(format string, args ...any) { s.t.Logf(format, args...) }
-func (steps) Status(string, ...any)             {}
+func (s logProgress) Step(format string, args ...any) { s.t.Logf(format, args...) }
+func (logProgress) Status(string, ...any)             {}
 
 func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted bool) {
 	t.Helper()
 	clustertest.StartsServers(t)
-	machine := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: steps{t}}
+	machine := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: logProgress{t}}
 	interrupted, err := f.Run(t.Context(), machine, interrupt)
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,7 @@ func compared(t *testing.T, f *Folder) Comparison {
 	return c
 }
 
-// TestShardsMerged makes a comparison in two parts, puts them together, and goes on with
-// what is complete already.
+// TestShardsMerged makes a comparison in two parts, merges them, and resumes the complete result.
 func TestShardsMerged(t *testing.T) {
 	suite := suiteOf(t, small)
 	var parts []*Folder
@@ -130,8 +129,7 @@ func TestShardsMerged(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what was interrupted is not counted, and is made when the comparison
-// goes on.
+// TestInterrupted: an interrupted run is not counted, and is made when the comparison resumes.
 func TestInterrupted(t *testing.T) {
 	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]\ntime-limit: 9s\nmin-ops: 5"), suites.Shard{})
 	stopped := make(chan struct{})
@@ -154,11 +152,11 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestFailedRunIsMadeAgain: a run that could not be made is in the tables as broken, and
-// is made again when the comparison goes on; one that could be is not.
+// TestFailedRunIsMadeAgain: a run that could not be made shows as broken and is repeated when the comparison
+// resumes. A run that could be made is not repeated.
 func TestFailedRunIsMadeAgain(t *testing.T) {
 	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none, fence]\ntime-limit: 9s"), suites.Shard{})
-	machine := Machine{Machine: runs.Machine{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: steps{t}}
+	machine := Machine{Machine: runs.Machine{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: logProgress{t}}
 	if _, err := f.Run(context.Background(), machine, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +168,8 @@ func TestFailedRunIsMadeAgain(t *testing.T) {
 	}
 }
 
-// made is a comparison with one run in its ledger, whose folder holds one file.
-func made(t *testing.T, shard suites.Shard, e entry) *Folder {
+// folderWithRun is a comparison with one run in its ledger. The run's folder holds one file.
+func folderWithRun(t *testing.T, shard suites.Shard, e entry) *Folder {
 	t.Helper()
 	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]"), shard)
 	e.Lock, e.Fault, e.Guard, e.Seed = "memory", "none", "none", 1
@@ -190,10 +188,10 @@ func made(t *testing.T, shard suites.Shard, e entry) *Folder {
 	return f
 }
 
-// TestMergeOfBroken: a run that is broken is taken along, and is broken in the whole.
+// TestMergeOfBroken: merging copies a broken run, and the merged comparison has it as broken.
 func TestMergeOfBroken(t *testing.T) {
-	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x", Failed: "It failed."}})
-	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, suites.Shard{N: 2, Of: 2}, entry{Recorded: suites.Recorded{Failed: "no engine"}})})
+	part := folderWithRun(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x", Failed: "It failed."}})
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, folderWithRun(t, suites.Shard{N: 2, Of: 2}, entry{Recorded: suites.Recorded{Failed: "no engine"}})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,8 +200,8 @@ func TestMergeOfBroken(t *testing.T) {
 	}
 }
 
-// TestMergeOfTwice: nobody knows which of two runs of one cell and seed is to count. One
-// that failed may be made again by another part.
+// TestMergeOfTwice: two parts made the same run, and nobody knows which one is to count. A failed run may be
+// repeated by another part.
 func TestMergeOfTwice(t *testing.T) {
 	good, failed := entry{Recorded: suites.Recorded{Run: "runs/x"}}, entry{Recorded: suites.Recorded{Failed: "no engine"}}
 	for _, c := range []struct {
@@ -216,7 +214,7 @@ func TestMergeOfTwice(t *testing.T) {
 		{"the second failed", good, failed, true},
 	} {
 		path := filepath.Join(t.TempDir(), "whole")
-		whole, err := Merge(t.Context(), path, []*Folder{made(t, suites.Shard{N: 1, Of: 2}, c.a), made(t, suites.Shard{N: 2, Of: 2}, c.b)})
+		whole, err := Merge(t.Context(), path, []*Folder{folderWithRun(t, suites.Shard{N: 1, Of: 2}, c.a), folderWithRun(t, suites.Shard{N: 2, Of: 2}, c.b)})
 		if (err == nil) != c.fine {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -226,15 +224,15 @@ func TestMergeOfTwice(t *testing.T) {
 		if !c.fine {
 			continue
 		}
-		if e, _ := whole.ran(Place{"memory", "none", "none"}, 1); e.Failed != "" {
+		if e, _ := whole.latestRun(Place{"memory", "none", "none"}, 1); e.Failed != "" {
 			t.Errorf("%s: the one that failed counts", c.name)
 		}
 	}
 }
 
-// TestMergeOfLink: what lies outside of a part is not taken along.
+// TestMergeOfLink: merging does not copy files outside a part.
 func TestMergeOfLink(t *testing.T) {
-	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x"}})
+	part := folderWithRun(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x"}})
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
@@ -288,7 +286,7 @@ func TestOpen(t *testing.T) {
 		if text, err := os.ReadFile(ledger); err != nil || string(text) != c.ledger {
 			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
 		}
-		// What is added is read again, whatever was cut off before it.
+		// An added entry can be read back, whatever truncated line precedes it.
 		if err := got.ledger.Add(entry{Place: Place{"memory", "clock", "none"}, Seed: 1, Recorded: suites.Recorded{Failed: strings.Repeat("x", 1<<17)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -328,8 +326,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestRoundRobin: whenever time runs out, no lock and no random fault is without runs that others have had twice, and the locks
-// take turns seldom enough to use their servers again.
+// TestRoundRobin: whenever time runs out, no lock and no random fault lacks runs that others have had twice.
+// The locks take turns seldom enough to reuse their servers.
 func TestRoundRobin(t *testing.T) {
 	suite := suiteOf(t, "locks: [memory, file, queue]\nfaults: [at-rest, holder-paused, none]\nseeds: 20")
 	made, changes, last := make(map[string]int), 0, ""

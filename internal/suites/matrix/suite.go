@@ -1,8 +1,7 @@
-// Package matrix compares locks: it fills the table of locks × faults × guards from several
-// runs a cell. What to run is a Suite, as flags or as a file; a comparison on disk is the
-// suite, its runs and a ledger of them, so that one that was stopped goes on, and the parts
-// that several machines made can be put together. A Comparison is what came of it, with all
-// of its views.
+// Package matrix compares locks. It fills a table of locks × faults × guards, with several runs for each
+// cell. A Suite, given as flags or as a file, says what to run. A comparison on disk consists of the suite,
+// the runs and a ledger. So a comparison that was stopped can be resumed, and parts made on several machines
+// can be merged. A Comparison is the result, with all its views.
 package matrix
 
 import (
@@ -29,19 +28,19 @@ import (
 
 // Suite says what is compared. The zero value of a field means its default.
 type Suite struct {
-	// Locks by name, as in "redis"; "etcd@3.5.15" for another version of the servers.
+	// Locks by name, such as "redis"; "etcd@3.5.15" for another version of the servers.
 	Locks []string `yaml:"locks,flow"`
-	// Faults, each the name of an attack, or as in --nemesis for random moments: "pause:holder"; "none" for a run
-	// without any.
+	// Faults are names of attacks or, for faults at random moments, requests as in --nemesis: "pause:holder".
+	// "none" is a run without faults.
 	Faults []string `yaml:"faults,flow"`
 	Guards []string `yaml:"guards,flow"`
-	// Seeds of the runs of each cell; nil for those of twenty trials of an attack, and of one run otherwise.
+	// Seeds of the runs of each cell; nil for twenty trials of an attack and one run of a random fault.
 	Seeds Seeds `yaml:"seeds,omitempty,flow"`
-	// ClusterSeeds take their place where a lock has several servers, whose runs take more of a
-	// machine; nil for the same ones.
+	// ClusterSeeds replace Seeds for locks with several servers, whose runs need more of a machine; nil for
+	// the same seeds.
 	ClusterSeeds Seeds `yaml:"cluster-seeds,omitempty,flow"`
 
-	// An attack has its own values of what follows, up to MinOps.
+	// An attack has its own values for the fields from here to MinOps.
 	Workload         string          `yaml:"workload"`
 	Concurrency      int             `yaml:"concurrency"`
 	TTL              time.Duration   `yaml:"ttl,omitempty"`
@@ -49,20 +48,20 @@ type Suite struct {
 	Renew            bool            `yaml:"renew,omitempty"`
 	CheckBeforeWrite bool            `yaml:"check-before-write,omitempty"`
 	Interval         time.Duration   `yaml:"nemesis-interval"`
-	TimeLimit        time.Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease asks for
+	TimeLimit        time.Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease requires
 	MinOps           int64           `yaml:"min-ops"`
 	Thresholds       Thresholds      `yaml:"thresholds,omitempty"`
 
 	// Confirm is how often all runs of a cell that is not valid are repeated, with other seeds.
 	Confirm int `yaml:"confirm,omitempty"`
-	// Expected are cells of which it is known that they are not valid. With MustFail one that
-	// is valid after all is a violation.
+	// Expected lists cells that are known not to be valid. With MustFail, it is a violation if such a cell is
+	// valid.
 	Expected []Expectation `yaml:"expected,omitempty"`
 	MustFail bool          `yaml:"expected-must-fail,omitempty"`
 }
 
-// RandomFaults are those that every lock is compared under at random moments: first those of workers, then those of
-// servers.
+// RandomFaults are the faults at random moments that every lock is compared under: first faults of workers,
+// then faults of servers.
 func RandomFaults() []string {
 	return []string{
 		"none", "pause:holder", "partition:holder", "kill:holder",
@@ -70,8 +69,8 @@ func RandomFaults() []string {
 	}
 }
 
-// defaultLocks are all except second versions of a library and semaphores, which need a workload
-// of their own.
+// defaultLocks are all locks except second versions of a library and semaphores, which need a workload of
+// their own.
 func defaultLocks() []string {
 	var names []string
 	for _, lock := range clients.Table() {
@@ -91,8 +90,8 @@ func DefaultSuite() Suite {
 	}
 }
 
-// ReadSuite reads a suite as YAML; what it leaves out is as in DefaultSuite. An unknown
-// key is an error. Errors name the line.
+// ReadSuite reads a suite as YAML. Omitted keys have the values of DefaultSuite. An unknown key is an error.
+// Errors name the line.
 func ReadSuite(r io.Reader) (Suite, error) {
 	s := DefaultSuite()
 	file, err := yamlfile.Parse(r, &s)
@@ -107,10 +106,10 @@ func ReadSuite(r io.Reader) (Suite, error) {
 	return s, file.At(fmt.Errorf("suite: %w", err), wrong.path...)
 }
 
-// keyError says what is wrong with a key of a suite; it wraps an error of usage.
+// keyError says what is wrong with a key of a suite. It wraps an error of usage.
 type keyError struct {
-	path []any // leads to the key, or to a value in it, in the file of the suite
-	// named: the error says by itself what it is about.
+	path []any // path to the key, or to a value below it, in the file
+	// named: the text of the error already names the key.
 	named bool
 	err   error
 }
@@ -124,7 +123,7 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// wrongKey is a keyError about what a path leads to.
+// wrongKey is a keyError for the key or value that a path leads to.
 func wrongKey(path []any, format string, args ...any) error {
 	return &keyError{path: path, err: runs.Usagef(format, args...)}
 }
@@ -147,10 +146,10 @@ func (c Place) keyErrorOf(err error) error {
 	return &keyError{path, true, err}
 }
 
-// Write stores the suite as YAML, its defaults spelled out.
+// Write stores the suite as YAML, including default values.
 func (s Suite) Write(w io.Writer) error { return yamlfile.Write(w, s) }
 
-// Check says what is wrong with the suite; nil if nothing is.
+// Check returns what is wrong with the suite; nil if nothing is.
 func (s Suite) Check() error {
 	for _, list := range []struct {
 		name   string
@@ -185,8 +184,8 @@ func (s Suite) Check() error {
 	return s.checkExpected(supported)
 }
 
-// ineffective names a key that is set and that no fault of the suite takes; "" if there is none. An attack has its own
-// values.
+// ineffective names a key that is set but affects no fault of the suite, because an attack has its own value;
+// "" if there is none.
 func (s Suite) ineffective() string {
 	if slices.ContainsFunc(s.Faults, func(fault string) bool { return !Place{Fault: fault}.isAttack() }) {
 		return ""
@@ -207,7 +206,7 @@ func (s Suite) ineffective() string {
 	return ""
 }
 
-// CheckFlags is Check for a suite whose keys were given as flags, which its error names.
+// CheckFlags is Check for a suite given as flags. Its error names the flag.
 func (s Suite) CheckFlags() error {
 	err := s.Check()
 	var wrong *keyError
@@ -217,12 +216,12 @@ func (s Suite) CheckFlags() error {
 	key := fmt.Sprint(wrong.path[0])
 	var usage *runs.UsageError
 	if wrong.named && errors.As(wrong.err, &usage) && usage.About == key {
-		return wrong.err // it names the flag already
+		return wrong.err // the error names the flag already
 	}
 	return runs.BadFlag(key, nil, "%w", wrong.err)
 }
 
-// maxConfirm is an upper limit, so that a typo is noticed.
+// maxConfirm is an upper limit that catches typos.
 const maxConfirm = 100
 
 func repeated(values []string) string {
@@ -234,7 +233,7 @@ func repeated(values []string) string {
 	return ""
 }
 
-// places lists those of all cells, by lock, then guard, then fault.
+// places lists all cells, by lock, then guard, then fault.
 func (s Suite) places() []Place {
 	var all []Place
 	for _, lock := range s.Locks {
@@ -247,8 +246,7 @@ func (s Suite) places() []Place {
 	return all
 }
 
-// options are those of a run of the cell with a lock. A lease, and to renew it, is only for
-// locks that have one.
+// options are the options of a run of the cell. TTL and Renew are set only for a lock that supports them.
 func (c Place) options(s Suite, info clients.Info) runs.Options {
 	lock, version, _ := strings.Cut(c.Lock, "@")
 	o := runs.Options{
@@ -264,8 +262,8 @@ func (c Place) options(s Suite, info clients.Info) runs.Options {
 	return o
 }
 
-// command is the command line that makes a run of the cell with a seed again, by itself; of an attack the whole cell,
-// because a trial may miss.
+// command is a command line that repeats the run of the cell with a seed. For an attack it repeats the whole
+// cell, because a single trial may miss.
 func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
 	if c.isAttack() {
 		line := []string{"lockcheck", "compare", "--locks", c.Lock, "--faults", c.Fault}
@@ -273,11 +271,11 @@ func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
 			line = append(line, "--guards", c.Guard)
 		}
 		if seed > trialsOfAttack {
-			line = append(line, "--trials", strconv.FormatUint(seed, 10)) // so that the trial of this seed is among them
+			line = append(line, "--trials", strconv.FormatUint(seed, 10)) // so that the trial with this seed is included
 		}
 		return line
 	}
-	o, err := c.test(s, outline, seed)
+	o, err := c.runOptions(s, outline, seed)
 	if err != nil {
 		return nil
 	}
@@ -285,15 +283,15 @@ func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
 }
 
 const (
-	// minActive is the time for faults in a run of which the suite does not say how long it is.
-	// A fault that outlasts a long lease needs more: its own time, and around, for a first fault comes
-	// some time after the beginning. Being granted the lock again is a part of the recovery.
+	// minActive is the time for faults in a run whose length the suite does not set. A fault that outlasts a
+	// long lease needs more: its own time plus around, because the first fault comes some time after the
+	// beginning. The time until the lock is granted again is part of the recovery.
 	minActive = 10 * time.Second
 	around    = 4 * time.Second
 )
 
-// outline says what a run of the cell will be. Its error is a *lackError, a cannotApply or a
-// *nemesis.UnsupportedError where the cell must stay empty.
+// outline says what a run of the cell will be. If the cell must stay empty, the error is a *lackError, a
+// cannotApply or a *nemesis.UnsupportedError.
 func (c Place) outline(s Suite) (runs.Outline, error) {
 	name, version, _ := strings.Cut(c.Lock, "@")
 	lock, err := lockfile.Find(name)
@@ -305,7 +303,7 @@ func (c Place) outline(s Suite) (runs.Outline, error) {
 		return runs.Outline{}, &lackError{Lock: name, What: lacks}
 	}
 	if attack, is := AttackByName(c.Fault); is {
-		return attack.trial(trials.Subject{Lock: lock, Name: name, Version: version}, c.Guard, s.seedsOf(c, 0)[0])
+		return attack.trialOutline(trials.Subject{Lock: lock, Name: name, Version: version}, c.Guard, s.seedsOf(c, 0)[0])
 	}
 	if s.Workload == history.WorkloadSemaphore && !info.Permits {
 		return runs.Outline{}, &lackError{Lock: name, What: "has no permits"}
@@ -326,10 +324,10 @@ func (c Place) outline(s Suite) (runs.Outline, error) {
 	return outline, err
 }
 
-// Trial says what a trial of the attack on the cell is. Its error is as that of outline.
+// Trial says what a trial of the attack on the cell will be. Its error is like that of outline.
 func (c Place) Trial() (runs.Outline, error) { return c.outline(DefaultSuite()) }
 
-// withSeed is the outline of the cell with another seed, which may choose the fault of a trial.
+// withSeed is the outline with another seed. The seed may choose the fault of a trial.
 func (c Place) withSeed(outline runs.Outline, seed uint64) (runs.Outline, error) {
 	attack, is := AttackByName(c.Fault)
 	if !is {
@@ -337,13 +335,13 @@ func (c Place) withSeed(outline runs.Outline, seed uint64) (runs.Outline, error)
 		return outline, nil
 	}
 	lock, err := lockfile.Find(outline.Options.Lock)
-	if err != nil { // its file is gone
+	if err != nil { // the lock file no longer exists
 		return outline, err
 	}
-	return attack.trial(trials.Subject{Lock: lock, Name: outline.Options.Lock, Version: outline.Options.ServerVersion}, c.Guard, seed)
+	return attack.trialOutline(trials.Subject{Lock: lock, Name: outline.Options.Lock, Version: outline.Options.ServerVersion}, c.Guard, seed)
 }
 
-// leastTime is how long the faults of a run of a cell need at least, with any of its seeds.
+// leastTime is how long the faults of the cell's runs need at least, over all its seeds.
 func (s Suite) leastTime(p Place, o runs.Options) (least time.Duration, err error) {
 	for round := range s.Confirm + 1 {
 		for _, seed := range s.seedsOf(p, round) {
@@ -358,13 +356,12 @@ func (s Suite) leastTime(p Place, o runs.Options) (least time.Duration, err erro
 	return least, nil
 }
 
-// lackError says what a lock does not have that a cell needs: a token for its guard, or a
-// lease of that length.
+// lackError says what a lock lacks for a cell: a token for the guard, or a lease of that length.
 type lackError struct{ Lock, What string }
 
 func (e *lackError) Error() string { return "the lock " + e.What }
 
-// unsupported returns why a cell must stay empty, "" if the error is of another kind.
+// unsupported returns why a cell must stay empty; "" for any other error.
 func unsupported(err error) string {
 	var lack *lackError
 	var word cannotApply
@@ -380,10 +377,10 @@ func unsupported(err error) string {
 	return ""
 }
 
-// Seeds of the runs of a cell: a list, or how many there are to be, from 1.
+// Seeds of the runs of a cell. A suite file has a list, or a number n for the seeds 1 to n.
 type Seeds []uint64
 
-// CountSeeds returns the first n seeds.
+// CountSeeds returns the seeds 1 to n.
 func CountSeeds(n int) Seeds {
 	var seeds Seeds
 	for i := range max(n, 0) {
@@ -392,7 +389,7 @@ func CountSeeds(n int) Seeds {
 	return seeds
 }
 
-// maxSeeds is an upper limit, so that a typo is noticed.
+// maxSeeds is an upper limit that catches typos.
 const maxSeeds = 10_000
 
 // UnmarshalYAML reads a list or a count.
@@ -411,14 +408,15 @@ func (s *Seeds) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// trialsOfAttack is how many there are in a cell by default: of one that breaks in none of them at most 17 % do.
+// trialsOfAttack is the default number of trials in a cell. If none of them breaks the lock, the true rate is
+// at most 17 % (95 % interval).
 const trialsOfAttack = 20
 
 // clusterSeeds is the key of Suite.ClusterSeeds.
 const clusterSeeds = "cluster-seeds"
 
-// seedsOf are those of a round of runs of a cell: of the suite's own, round 0, and the next ones of
-// each round by which they are confirmed.
+// seedsOf are the seeds of a round of a cell's runs. Round 0 has the suite's own seeds. Each confirmation
+// round has the seeds that follow.
 func (s Suite) seedsOf(c Place, round int) Seeds {
 	own := s.Seeds
 	if s.ClusterSeeds != nil && about(c.Lock).Servers > 1 {
@@ -450,7 +448,7 @@ func (s Seeds) texts() []string {
 	return texts
 }
 
-// faultsOf parses what a cell inflicts; it was checked before.
+// faultsOf parses the faults of a cell, which Check has validated.
 func (c Place) faultsOf() []nemesis.Request {
 	requests, err := nemesis.ParseRequests(Nemesis(c.Fault))
 	if err != nil {

@@ -90,8 +90,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestClusterSeeds: a lock of several servers has seeds of its own, also for its confirmations; no
-// shard makes a run twice.
+// TestClusterSeeds: a lock with several servers has its own seeds, also for confirmations, and no shard makes
+// a run twice.
 func TestClusterSeeds(t *testing.T) {
 	suite, err := ReadSuite(strings.NewReader("locks: [redis, redlock]\nfaults: [none]\nguards: [none]\nseeds: 3\ncluster-seeds: [7]"))
 	if err != nil {
@@ -132,8 +132,7 @@ func TestClusterSeeds(t *testing.T) {
 	}
 }
 
-// TestOutline: what is not supported leaves its cell empty, and says why; what makes no
-// sense is an error.
+// TestOutline: an unsupported cell stays empty and says why. A meaningless cell is an error.
 func TestOutline(t *testing.T) {
 	suite := DefaultSuite()
 	for _, c := range []struct {
@@ -161,7 +160,7 @@ func TestOutline(t *testing.T) {
 			t.Errorf("%v: empty because of %v, want %q", c.cell, err, c.unsupported)
 		}
 	}
-	// Consul keeps a lock of 2 s from others for up to 19 s.
+	// Consul keeps a lock of 2 s from other workers for up to 19 s.
 	for fault, active := range map[string]time.Duration{"none": 10 * time.Second, "kill:holder": 10 * time.Second, "partition:holder": 24500 * time.Millisecond} {
 		outline, err := Place{"consul", fault, "none"}.outline(suite)
 		if got := outline.Options.TimeLimit - outline.Recovery; err != nil || got != active {
@@ -181,7 +180,7 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-// TestThresholds holds what is better, equal, worse and unknown to a bound.
+// TestThresholds compares values that are better, equal, worse and unknown with a bound.
 func TestThresholds(t *testing.T) {
 	var latencies stats.Histogram
 	latencies.Add(2 * time.Second)
@@ -226,7 +225,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestIncompleteCell: a part of a comparison can exceed a bound, but not fall short of one.
+// TestIncompleteCell: an incomplete cell can exceed an upper bound but not miss a lower bound.
 func TestIncompleteCell(t *testing.T) {
 	few := checker.Pool{Runs: 1, Lost: 2, Acknowledged: 9, Measures: checker.Measures{Work: 9}}
 	bounds := Thresholds{{"lost", 1}, {"min_ops", 10}}
@@ -239,8 +238,8 @@ func TestIncompleteCell(t *testing.T) {
 	}
 }
 
-// TestDocumentedSuite: the one in the documentation can be read, and comes out as written; so can
-// what is a comment in it.
+// TestDocumentedSuite: the suite in the documentation can be read and is written back unchanged. Its
+// commented-out keys are valid too.
 func TestDocumentedSuite(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/ci/suite.yaml")
 	if err != nil {

@@ -16,25 +16,25 @@ import (
 	"lockcheck/present"
 )
 
-// Thresholds are what the runs of each cell are held to, in the order of the file.
+// Thresholds are the bounds for the runs of each cell, in the order of the file.
 type Thresholds []Threshold
 
-// Threshold is a bound of one figure.
+// Threshold is a bound for one figure.
 type Threshold struct {
 	Name  string
-	Bound float64 // in the unit of the figure; a length of time in ns
+	Bound float64 // in the unit of the figure; durations in ns
 }
 
-// Figure is what a threshold can bound.
+// Figure is a figure that a threshold can bound.
 type Figure struct {
 	checker.Figure
-	// Least: the bound is the smallest good value; otherwise the largest.
+	// Least: the bound is the smallest good value; otherwise it is the largest.
 	Least bool
 	// applies says whether the faults of a cell can give data at all; nil for always.
 	applies func(Place) bool
 }
 
-// Figures lists all of them.
+// Figures lists all figures.
 func Figures() []Figure {
 	figure := func(name string, least bool, applies func(Place) bool) Figure {
 		f, _ := checker.FigureByName(name)
@@ -45,7 +45,7 @@ func Figures() []Figure {
 		all = append(all, figure(name, false, nil))
 	}
 	ops := figure("ops", true, nil)
-	ops.Name = "min_ops" // as the flag of a single test
+	ops.Name = "min_ops" // the name of the flag for a single test
 	all = append(all, ops, figure("throughput", true, nil))
 	for _, name := range []string{"acquire_p50", "acquire_p99", "wait_p50", "wait_p99"} {
 		all = append(all, figure(name, false, nil))
@@ -63,11 +63,11 @@ func figureByName(name string) (Figure, bool) {
 	return all[i], true
 }
 
-// counts says whether the figure counts what must not happen, however seldom it does.
-func (f Figure) counts() bool { return f.Counts != "" || f.Name == "double_grants" }
+// countsEvents says whether the figure counts events that must never happen.
+func (f Figure) countsEvents() bool { return f.Counts != "" || f.Name == "double_grants" }
 
-// affectsHolders says whether the faults of the cell end workers, or silence workers whose
-// lock ends by itself: only then a lock passes on that was not released.
+// affectsHolders says whether the faults of the cell end workers, or silence workers whose lock expires. Only
+// then does a lock pass on without a release.
 func (c Place) affectsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
 	lock, _ := lockfile.Find(name) // a lock that does not exist has no cell
@@ -79,7 +79,7 @@ func (c Place) affectsHolders() bool {
 
 func (c Place) hasFaults() bool { return len(c.faultsOf()) > 0 }
 
-// check refuses a threshold that bounds nothing in any of the cells: it would seem kept.
+// check refuses a threshold that has no data in any of the cells, because it would seem kept.
 func (t Thresholds) check(cells []Place) error {
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
@@ -90,8 +90,8 @@ func (t Thresholds) check(cells []Place) error {
 	return nil
 }
 
-// judge holds the runs of a cell to the thresholds. While runs are missing an upper bound
-// can already be exceeded, but a lower one not yet be missed.
+// judge compares the pooled runs of a cell with the thresholds. While runs are missing, an upper bound can
+// already be exceeded, but a lower bound cannot be missed yet.
 func (t Thresholds) judge(c Place, p checker.Pool, complete bool) []ThresholdResult {
 	var all []ThresholdResult
 	for _, threshold := range t {
@@ -104,7 +104,7 @@ func (t Thresholds) judge(c Place, p checker.Pool, complete bool) []ThresholdRes
 	return all
 }
 
-// excuse lists the properties that thresholds take the place of.
+// excuse lists the properties that thresholds replace.
 func (t Thresholds) excuse() []checker.Property {
 	var all []checker.Property
 	for _, threshold := range t {

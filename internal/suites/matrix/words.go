@@ -20,11 +20,11 @@ const legend = "valid, held: no required property was violated. ≤ 17 %: an att
 	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
 	"–: not supported by this lock; for an attack the cell says why. …: not run yet."
 
-// seenNote says how the cells are to be read.
+// seenNote says how to read the cells.
 const seenNote = "What the runs of this comparison saw, and no more. \"No failure in 3 runs; up to 71 % may fail\" means that these runs cannot rule out " +
 	"a failure rate of up to 71 % (exact 95 % interval). To choose a lock, see \"lockcheck guide\": it has the worst that is known."
 
-// knownNote says what the list of cells is of which worse is known.
+// knownNote introduces the list of cells for which other runs have shown worse.
 const knownNote = "What this comparison did not see, but other runs did: reproductions, claims and earlier comparisons. \"lockcheck guide\" has all of them."
 
 // word is a cell in one word: what was violated, or the verdict.
@@ -37,7 +37,7 @@ func (c Cell) word() string {
 		return "–"
 	case c.Verdict == "":
 		return "…"
-	case c.Verdict == checker.Valid && c.isAttack() && c.held():
+	case c.Verdict == checker.Valid && c.isAttack() && c.neverBroke():
 		return "held"
 	case c.Verdict != checker.Violation:
 		return string(reports.Plain(c.Verdict))
@@ -57,8 +57,8 @@ func (c Cell) word() string {
 	return "missed"
 }
 
-// what is the word, or the properties that it has no room for.
-func (c Cell) what() string {
+// wordOrProperties is the word, or the violated properties if no word covers them.
+func (c Cell) wordOrProperties() string {
 	if word := c.word(); word != other {
 		return word
 	}
@@ -68,8 +68,8 @@ func (c Cell) what() string {
 // other stands for properties without a word of their own.
 const other = "other"
 
-// details says what the word rests on, without making more of the runs than they are; "" where
-// the word says all.
+// details says which runs the word is based on, without claiming more than they showed; "" if the word says
+// everything.
 func (c Cell) details() string {
 	violations, decided := c.counts()
 	noun, rest := "run", ""
@@ -87,7 +87,7 @@ func (c Cell) details() string {
 		if c.Pool.Lost > 0 {
 			text += ", " + reports.Grouped(c.Pool.Lost) + "/" + reports.Grouped(c.Pool.Acknowledged) + " updates"
 		}
-		if n := c.Pool.Overlaps.DoubleGrants; c.isAttack() && n > 0 { // which no lease excuses
+		if n := c.Pool.Overlaps.DoubleGrants; c.isAttack() && n > 0 { // no lease excuses a double grant
 			text += ", " + reports.Many(n, "double grant")
 		}
 		return text + rest
@@ -102,7 +102,7 @@ func (c Cell) details() string {
 	return fmt.Sprintf("no failure in %s; up to %s may fail", reports.Many(decided, "run"), reports.PercentAtMost(high))
 }
 
-// counts are how many runs broke the lock, of those that were decided.
+// counts returns how many runs broke the lock, and how many were decided.
 func (c Cell) counts() (violations, decided int64) {
 	for _, r := range c.Runs {
 		switch r.Verdict {
@@ -116,20 +116,21 @@ func (c Cell) counts() (violations, decided int64) {
 	return violations, decided
 }
 
-// held says that no trial broke the lock, not even in a way that a threshold allows.
-func (c Cell) held() bool {
+// neverBroke says whether no trial broke the lock, not even in a way that a threshold allows.
+func (c Cell) neverBroke() bool {
 	violations, _ := c.counts()
 	return violations == 0
 }
 
-// atMost is in how many trials an attack may break the lock that broke it in none.
+// atMost is the failure rate that cannot be ruled out for an attack that broke the lock in no trial.
 func (c Cell) atMost(space string) string {
 	_, decided := c.counts()
 	_, high := stats.Exact(0, decided)
 	return "≤" + space + strings.ReplaceAll(reports.PercentAtMost(high), " ", space)
 }
 
-// short is the word of a cell where there is little space: for an attack how often it broke the lock, or may.
+// short is the word of a cell for narrow tables. For an attack it is how often the attack broke the lock, or
+// the rate that cannot be ruled out.
 func (c Cell) short() string {
 	violations, decided := c.counts()
 	switch word := c.word(); {
@@ -168,7 +169,7 @@ func (c Cell) note() string {
 func (c Cell) pooledNote() string {
 	verdicts := make(map[checker.Verdict]int)
 	violated := make(map[checker.Property]int)
-	first := "" // of those with the verdict of the cell
+	first := "" // the first run with the verdict of the cell
 	for _, r := range c.Runs {
 		if verdicts[r.Verdict]++; r.Verdict == c.Verdict && first == "" {
 			first = r.sentence()
@@ -237,7 +238,7 @@ func (c Comparison) summary() string {
 	if excused > 0 {
 		verdicts = append(verdicts, fmt.Sprintf("of them %d known", excused))
 	}
-	parts := []string{fmt.Sprintf("%s of %s in %s", reports.Many(c.made(), "run"), reports.Many(len(c.Locks), "lock"), c.Took.Round(time.Second))}
+	parts := []string{fmt.Sprintf("%s of %s in %s", reports.Many(c.runsMade(), "run"), reports.Many(len(c.Locks), "lock"), c.Took.Round(time.Second))}
 	if len(verdicts) > 0 {
 		parts = append(parts, "cells: "+strings.Join(verdicts, ", "))
 	}
@@ -250,14 +251,14 @@ func (c Comparison) summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// shows says whether a lock has a row behind a guard: a cell that is not empty.
-func (c Comparison) shows(lock, guard string) bool {
+// hasRow says whether a lock has a row behind a guard, which takes a cell that is not empty.
+func (c Comparison) hasRow(lock, guard string) bool {
 	return slices.ContainsFunc(c.Cells, func(cell Cell) bool {
 		return cell.Lock == lock && cell.Guard == guard && cell.Unavailable == ""
 	})
 }
 
-// gaps lists why cells behind a guard are empty, by reason.
+// gaps lists, by reason, why cells behind a guard are empty.
 func (c Comparison) gaps(guard string) reports.List {
 	var reasons []string
 	locks, faults := make(map[string][]string), make(map[string][]string) // by reason
@@ -268,7 +269,7 @@ func (c Comparison) gaps(guard string) reports.List {
 	}
 	for _, cell := range c.Cells {
 		why := cell.Unavailable
-		if cell.Guard != guard || why == "" || why == cell.word() && c.shows(cell.Lock, guard) {
+		if cell.Guard != guard || why == "" || why == cell.word() && c.hasRow(cell.Lock, guard) {
 			continue
 		}
 		if locks[why] == nil {

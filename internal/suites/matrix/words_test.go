@@ -7,7 +7,7 @@ import (
 	"lockcheck/checker"
 )
 
-// TestSeen: a cell claims no more than its runs saw, and says what is known elsewhere.
+// TestSeen: a cell claims no more than its runs showed, and says what is known from other runs.
 func TestSeen(t *testing.T) {
 	runs := func(verdicts ...checker.Verdict) []Run {
 		var all []Run
@@ -35,10 +35,10 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestFailingFirst: thresholds that were missed come first, and what is known to be worse is
-// listed with the line that shows it.
+// TestFailingFirst: missed thresholds come first. A cell for which worse is known is listed with the command
+// that shows it.
 func TestFailingFirst(t *testing.T) {
-	c := held("")
+	c := withThresholds("")
 	var verdicts []string
 	for _, row := range c.thresholds().Rows {
 		verdicts = append(verdicts, row.Cells[6].Text)
