@@ -15,8 +15,8 @@ import (
 	"lockcheck/nemesis"
 )
 
-// Annotate tells each cell of a comparison what is known of it, where that is worse than what
-// the comparison saw, and which reproduction shows what an attack did.
+// Annotate adds to each cell of a comparison what other runs have shown, if that is worse than what the
+// comparison saw. If an attack broke the lock, it adds the reproduction that shows the same break.
 func (e Evidence) Annotate(m *matrix.Comparison) error {
 	reproductions, err := findings.Experiments()
 	if err != nil {
@@ -38,8 +38,9 @@ func (e Evidence) Annotate(m *matrix.Comparison) error {
 	return nil
 }
 
-// reproduction is the command of the first one that breaks the lock and has a step aimed like the attack; nil for none.
-// Where several attacks have the same fault, such as an answer that is lost, one of another moment shows something else.
+// reproduction is the command of the first reproduction that breaks the lock and has a step aimed like the
+// attack; nil for none. Several attacks may have the same fault, such as a lost answer. A reproduction with
+// that fault at another moment shows something else.
 func (c Cell) reproduction(attack []aim, known []suites.Experiment) []string {
 	for _, g := range c.Groups {
 		i := slices.IndexFunc(known, func(e suites.Experiment) bool { return e.Name == g.Experiment && e.Setting == suites.SettingFinding })
@@ -54,16 +55,17 @@ func (c Cell) reproduction(attack []aim, known []suites.Experiment) []string {
 	return nil
 }
 
-// aim is what a step does, to whom, and at which moment.
+// aim is a step's fault, its target, and its moment.
 type aim struct{ kind, whom, moment string }
 
-// aimsOfAttack are those of the steps that inflict the fault by which an attack is named. The other steps prepare for it.
+// aimsOfAttack lists the aims of the steps with the fault that gives the attack its name. The other steps
+// only prepare for it.
 func aimsOfAttack(place matrix.Place) []aim {
 	outline, err := place.Trial()
 	if err != nil {
 		return nil
 	}
-	kind, _ := split(matrix.Nemesis(place.Fault))
+	kind, _ := splitFault(matrix.Nemesis(place.Fault))
 	return slices.DeleteFunc(aimsOf(outline), func(a aim) bool { return a.kind != kind })
 }
 
@@ -89,8 +91,8 @@ func aimsOf(outline runs.Outline) []aim {
 	return all
 }
 
-// nameOfLock is the name under which there is evidence of what a comparison calls a lock: that
-// of its file, if it has one.
+// nameOfLock translates the name that a comparison uses for a lock into the name in the evidence. A lock from
+// a file goes by the name in that file.
 func nameOfLock(lock string) string {
 	path, version, _ := strings.Cut(lock, "@")
 	found, err := lockfile.Find(path)

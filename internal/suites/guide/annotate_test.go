@@ -8,12 +8,12 @@ import (
 	"lockcheck/internal/suites/matrix"
 )
 
-// TestAnnotate: a cell in which a comparison saw nothing says what is known of it; one that
-// saw as bad itself, one of another guard and one that held elsewhere, too, say nothing.
+// TestAnnotate: a cell in which a comparison saw no violation says what other runs have shown. It says
+// nothing if its own runs were as bad, if the other run had another guard, or if the lock held there too.
 func TestAnnotate(t *testing.T) {
 	e := Evidence{
 		changed(of("repro/redlock-clock-jump", clockRun("1", clock)), func(r *Run) { r.Lock, r.Line = "redlock", "lockcheck repro redlock-clock-jump" }),
-		changed(held("2", "pause:one server"), func(r *Run) { r.Lock = "redlock" }),
+		changed(heldRun("2", "pause:one server"), func(r *Run) { r.Lock = "redlock" }),
 	}
 	for _, c := range []struct {
 		name string
@@ -45,11 +45,11 @@ func TestAnnotate(t *testing.T) {
 	}
 }
 
-// TestReproductionOfAttack: a cell that an attack broke has a reproduction with the fault, the role and the moment of the attack,
-// wherever it stands among those that break the lock. Any other shows something else.
+// TestReproductionOfAttack: the reproduction for a cell that an attack broke has the fault, role and moment
+// of the attack, whatever its position among the reproductions. Any other reproduction shows something else.
 func TestReproductionOfAttack(t *testing.T) {
 	shown := func(lock, name string, faults ...string) Run {
-		return changed(of("repro/"+name, broke(lock+name, faults...)), func(r *Run) { r.Lock = lock })
+		return changed(of("repro/"+name, brokenRun(lock+name, faults...)), func(r *Run) { r.Lock = lock })
 	}
 	unanswered := shown("etcd+retry-unlock", "etcd-stale-unlock", "one-way:actor")
 	for _, c := range []struct {

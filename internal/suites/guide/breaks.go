@@ -12,8 +12,8 @@ type Break struct {
 	Alone, Guarded Cell
 }
 
-// Breaks lists what is known to break a lock, the worst first: what does so even behind the guard
-// is before all else.
+// Breaks lists the faults that are known to break a lock, the worst first. Faults that break it even behind
+// the guard come before all others.
 func (e Evidence) Breaks(lock, guard string) []Break {
 	faults := e.faultsOf(lock, history.GuardNone)
 	for _, fault := range e.faultsOf(lock, guard) {
@@ -30,14 +30,14 @@ func (e Evidence) Breaks(lock, guard string) []Break {
 	}
 	slices.SortStableFunc(all, func(a, b Break) int {
 		return cmp.Or(
-			cmp.Compare(one(b.Guarded.State == Broken), one(a.Guarded.State == Broken)),
-			compareGroups(a.Worst().worst(), b.Worst().worst()),
+			cmp.Compare(boolToInt(b.Guarded.State == Broken), boolToInt(a.Guarded.State == Broken)),
+			compareGroups(a.Worst().worstGroup(), b.Worst().worstGroup()),
 		)
 	})
 	return all
 }
 
-// Worst is the cell that shows it, that behind the guard if it is broken.
+// Worst is the cell that shows the break: the cell behind the guard if that is broken.
 func (b Break) Worst() Cell {
 	if b.Guarded.State == Broken {
 		return b.Guarded
@@ -45,17 +45,17 @@ func (b Break) Worst() Cell {
 	return b.Alone
 }
 
-// worst is the group that the cell is broken by, the zero value if it is not.
-func (c Cell) worst() Group {
+// worstGroup is the group that broke the cell; the zero value if the cell is not broken.
+func (c Cell) worstGroup() Group {
 	group, _ := c.Worst()
 	return group
 }
 
-// Runs counts the runs of a lock without a guard and behind one.
+// Runs counts the runs of a lock without a guard and behind the given one.
 func (e Evidence) Runs(lock, guard string) int64 {
 	var n int64
 	for _, r := range e {
-		n += int64(one(r.Lock == lock && (r.Guard == guard || r.Guard == history.GuardNone)))
+		n += int64(boolToInt(r.Lock == lock && (r.Guard == guard || r.Guard == history.GuardNone)))
 	}
 	return n
 }

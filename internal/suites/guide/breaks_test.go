@@ -7,8 +7,8 @@ import (
 	"lockcheck/checker"
 )
 
-// TestBreaks: what held is no break, what a guard does not prevent comes first, and then what
-// the lock does by itself.
+// TestBreaks: a fault under which the lock held is not a break. A break that the guard does not prevent comes
+// first, then what the lock does wrong itself.
 func TestBreaks(t *testing.T) {
 	run := func(fault, guard string, causes ...string) Run {
 		r := Run{Lock: "etcd", Guard: guard, Faults: []Fault{{Name: fault, Asked: 1, Met: 1}}, Verdict: checker.Valid}

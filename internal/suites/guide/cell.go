@@ -19,55 +19,58 @@ import (
 type State string
 
 const (
-	Broken       State = "broken"        // by any run ever
-	Held         State = "held"          // in all runs that tell, of which there are some
-	TooShort     State = "too short"     // it held in sections that were over before anything could happen
-	NotSupported State = "not supported" // the fault, or the guard
-	NotTried     State = "not tried"     // or no run tells
+	Broken       State = "broken"        // any run ever broke it
+	Held         State = "held"          // in all conclusive runs, of which there is at least one
+	TooShort     State = "too short"     // it held, but in sections that ended before anything could happen
+	NotSupported State = "not supported" // the lock does not support the fault or the guard
+	NotTried     State = "not tried"     // there is no conclusive run
 )
 
 // Cell is what is known of a lock under a fault behind a guard.
 type Cell struct {
 	Lock, Fault, Guard string
 	State              State
-	// Why it is not supported; "" for other states.
+	// Why says why the fault or guard is not supported; "" in other states.
 	Why string
-	// Groups are the runs that tell, by experiment, the worst first.
+	// Groups are the conclusive runs, by experiment, the worst first.
 	Groups []Group
-	// Held is how many runs held, with so many Updates, and Bound how large the share of runs that break it can
-	// be if it is Held: the end of the exact 95 % interval of 0 of that many.
+	// Held is how many runs held, and Updates how many updates they acknowledged. If the state is Held, Bound
+	// is the failure rate that these runs cannot rule out: the upper end of the exact 95 % interval for 0
+	// failures in that many runs.
 	Held, Updates int64
 	Bound         float64
-	// Short are runs that held, but could hardly do otherwise: see Run.tooShort.
+	// Short are runs that held but could hardly fail, see Run.tooShort.
 	Short []Run
-	// Silent are runs that say nothing: undecided, broken, or without the fault ever proven.
+	// Silent are inconclusive runs: undecided, broken, or without a proof of the fault.
 	Silent []Run
 }
 
-// Group is the runs of one experiment, or those with random faults.
+// Group is the runs of one experiment, or the runs with random faults.
 type Group struct {
 	Experiment string // "" for random faults
-	Version    string // of the servers, see Run.Version; runs of two versions are never one group
-	// Case is the narrower fault that its runs had; "" for that of the cell.
+	Version    string // of the servers, see Run.Version; a group never mixes versions
+	// Case is the special case of the cell's fault that the runs had; "" for the fault itself.
 	Case string
-	// Class is how the lock broke, at worst; "" if it did not.
+	// Class is the worst way in which the lock broke; "" if it did not break.
 	Class Class
-	// Broke is how many runs of N broke it so, from Low to High of such runs (exact 95 %
-	// interval). Less is how many broke it less badly.
+	// Broke is how many of N runs broke the lock in the way of Class. Low and High are the exact 95 % interval
+	// of that share. Less is how many runs broke it less badly.
 	Broke, Less, N int64
 	Low, High      float64
-	// Setup is what all runs that broke it so did otherwise than the lock is usually used.
+	// Setup lists the unusual settings that all runs counted in Broke share.
 	Setup []string
-	// With are other faults that were in force in those, or in all runs if none broke it.
+	// With lists other faults that were in force in the runs counted in Broke; if no run broke the lock, in all
+	// runs.
 	With []string
-	// Needed are those of another kind or target without which no run of the cell breaks it as badly.
+	// Needed lists those faults of With, of another kind or target, without which no run of the cell breaks as
+	// badly.
 	Needed []string
 	Runs   []Run
-	// Pool has the updates of its runs and what was lost of them.
+	// Pool has the acknowledged and lost updates of all runs of the group.
 	Pool checker.Pool
 }
 
-// Worst is the group that the cell is broken by; false if it is not.
+// Worst is the group that broke the cell; false if the cell is not broken.
 func (c Cell) Worst() (Group, bool) {
 	if c.State != Broken {
 		return Group{}, false
@@ -75,8 +78,8 @@ func (c Cell) Worst() (Group, bool) {
 	return c.Groups[0], true
 }
 
-// Cell returns what is known of a lock under a fault (see Normal) behind a guard. The worst
-// that is known makes its state, however many runs held, and whenever.
+// Cell returns what is known of a lock under a fault (see Normal) behind a guard. The worst known result
+// determines its state, however many runs held, and however old that result is.
 func (e Evidence) Cell(lock, fault, guard string) Cell {
 	c := Cell{Lock: lock, Fault: fault, Guard: guard}
 	for _, run := range e {
@@ -89,7 +92,7 @@ func (e Evidence) Cell(lock, fault, guard string) Cell {
 			}
 			continue
 		}
-		switch tells, is := run.under(fault); {
+		switch tells, is := run.conclusiveUnder(fault); {
 		case is && !tells:
 			c.Silent = append(c.Silent, run)
 		case is && !run.Breaks() && run.tooShort(fault):
@@ -104,15 +107,15 @@ func (e Evidence) Cell(lock, fault, guard string) Cell {
 	return c
 }
 
-// addRefused adds a run whose guard refused what would have broken the lock.
+// addRefused adds a run in which the guard refused accesses that would have broken the lock.
 func (c *Cell) addRefused(run Run) {
-	if tells, is := run.under(c.Fault); tells && is {
+	if tells, is := run.conclusiveUnder(c.Fault); tells && is {
 		c.add(run, "")
 	}
 }
 
-// under says whether the run is about a fault, and whether it tells anything of it.
-func (r Run) under(fault string) (tells, is bool) {
+// conclusiveUnder says whether the run had the fault (is), and whether the run is conclusive about it (tells).
+func (r Run) conclusiveUnder(fault string) (tells, is bool) {
 	if fault == None {
 		return r.decided(), len(r.Faults) == 0
 	}
@@ -126,8 +129,8 @@ func (r Run) under(fault string) (tells, is bool) {
 	return r.Verdict == checker.Valid && f.Met > 0, true
 }
 
-// narrower are faults that are one case of another: what breaks a lock in that case breaks
-// it; that it held in that case says little.
+// narrower lists faults that are special cases of a fault. What breaks a lock in a special case breaks the
+// lock in general. That the lock held in a special case says little.
 func narrower(fault string) []string {
 	all := []string{fault + briefly, fault + backwards, fault + partly}
 	if kind, isServer := strings.CutSuffix(fault, ":one server"); isServer {
@@ -136,10 +139,10 @@ func narrower(fault string) []string {
 	return all
 }
 
-// addNarrower adds a run under a case of the fault to the runs under that case.
+// addNarrower adds a run with a special case of the fault to the runs of that case.
 func (c *Cell) addNarrower(run Run) {
 	for _, fault := range narrower(c.Fault) {
-		if tells, is := run.under(fault); tells && is {
+		if tells, is := run.conclusiveUnder(fault); tells && is {
 			c.add(run, fault)
 			return
 		}
@@ -148,13 +151,13 @@ func (c *Cell) addNarrower(run Run) {
 
 func (r Run) decided() bool { return r.Breaks() || r.Verdict == checker.Valid }
 
-// blamed are the faults by which a run that breaks is explained: those that do what its causes
-// name, or all if none does.
+// blamed lists the faults that explain why a run broke: the faults that can have its causes, or all faults if
+// none can.
 func (r Run) blamed() []string {
 	switch _, long := r.fault(LongWork); {
 	case long:
 		return []string{LongWork}
-	case r.late():
+	case r.passedOnLate():
 		return r.clocksMoved()
 	}
 	var met, blamed []string
@@ -167,22 +170,22 @@ func (r Run) blamed() []string {
 		}
 	}
 	switch {
-	case len(blamed) > 0: // where one fault is a case of another, that is the whole
+	case len(blamed) > 0: // if one fault is a special case of another, blame the general fault
 		return slices.DeleteFunc(blamed, func(f string) bool {
 			return slices.ContainsFunc(met, func(whole string) bool { return slices.Contains(narrower(whole), f) })
 		})
 	case len(met) > 0:
 		return met
 	}
-	for _, f := range r.Faults { // none was proven: it must not be lost
+	for _, f := range r.Faults { // no fault was proven, but the break must still count
 		blamed = append(blamed, f.Name)
 	}
 	return blamed
 }
 
-// explained are the causes of checker.Causes that a fault can be behind.
+// explained lists the causes of checker.Causes that a fault can explain.
 func explained(fault string) []string {
-	kind, whom := split(fault)
+	kind, whom := splitFault(fault)
 	onWorkers := nemesis.MeansWorkers(whom)
 	var causes []string
 	add := func(effect history.Effect, ofWorkers bool, cause string) {
@@ -212,10 +215,10 @@ func (c *Cell) add(run Run, narrower string) {
 	c.Groups[i].Runs = append(c.Groups[i].Runs, run)
 }
 
-// once drops what is there twice: the track record of an experiment may sum up single runs that are
-// there as well, so the larger of the two counts. Single runs that break more often than the record says
-// cannot be part of it, and stay.
-func once(all []Run) []Run {
+// dropDuplicates drops duplicates. The track record of an experiment may sum up single runs that are stored as well, so
+// the larger count wins. If single runs break more often than the record says, they cannot be part of it and
+// are kept.
+func dropDuplicates(all []Run) []Run {
 	var single, breaking, summed []Run
 	var n, broke int64
 	for _, r := range all {
@@ -240,9 +243,9 @@ func once(all []Run) []Run {
 	return summed
 }
 
-// sum counts the runs of a group under a fault.
-func (g *Group) sum(fault string) {
-	g.Runs = once(g.Runs)
+// countRuns counts the runs of a group under a fault.
+func (g *Group) countRuns(fault string) {
+	g.Runs = dropDuplicates(g.Runs)
 	breaks := slices.DeleteFunc(slices.Clone(g.Runs), func(r Run) bool { return !r.Breaks() })
 	for _, r := range breaks {
 		if class := r.Class(); g.Class == "" || class.severity() < g.Class.severity() {
@@ -250,19 +253,19 @@ func (g *Group) sum(fault string) {
 		}
 	}
 	for _, r := range g.Runs {
-		g.N += r.tells()
+		g.N += r.conclusiveRuns()
 	}
 	for _, r := range breaks {
 		if r.Class() == g.Class {
 			g.broke(r)
-			g.with(r, fault)
+			g.addOtherFaults(r, fault)
 		} else {
-			g.Less += r.shows()
+			g.Less += r.runsWithVerdict()
 		}
 	}
 	if len(breaks) == 0 {
 		for _, r := range g.Runs {
-			g.with(r, fault)
+			g.addOtherFaults(r, fault)
 		}
 	}
 	g.Low, g.High = stats.Exact(g.Broke, g.N)
@@ -275,11 +278,11 @@ func (g *Group) broke(r Run) {
 	} else {
 		g.Setup = slices.DeleteFunc(g.Setup, func(s string) bool { return !slices.Contains(setup, s) })
 	}
-	g.Broke += r.shows()
+	g.Broke += r.runsWithVerdict()
 }
 
-// with adds the other faults that were in force in a run.
-func (g *Group) with(run Run, fault string) {
+// addOtherFaults adds the other faults that were in force in a run.
+func (g *Group) addOtherFaults(run Run, fault string) {
 	for _, f := range run.Faults {
 		if f.Name != fault && f.Met > 0 && !slices.Contains(g.With, f.Name) {
 			g.With = append(g.With, f.Name)
@@ -287,13 +290,13 @@ func (g *Group) with(run Run, fault string) {
 	}
 }
 
-// needed leaves out what is of the kind and target of the cell: a clock that is set right again
-// has moved back.
-func (c Cell) needed(g Group) []string {
-	thisKind, this := split(c.Fault)
+// neededFaults leaves out faults with the kind and target of the cell itself: a clock that is set right again has
+// also moved back.
+func (c Cell) neededFaults(g Group) []string {
+	thisKind, this := splitFault(c.Fault)
 	var all []string
 	for _, with := range g.With {
-		kind, whom := split(with)
+		kind, whom := splitFault(with)
 		name := strings.TrimSuffix(with, briefly)
 		if kind == thisKind && whom == this || slices.Contains(all, name) {
 			continue
@@ -305,32 +308,32 @@ func (c Cell) needed(g Group) []string {
 	return all
 }
 
-// breaksWithout says whether any run breaks the lock that badly where a fault met nobody.
+// breaksWithout says whether any run breaks the lock as badly although the other fault was not exercised.
 func (c Cell) breaksWithout(kind, whom string, class Class) bool {
 	return slices.ContainsFunc(c.Groups, func(g Group) bool {
 		return slices.ContainsFunc(g.Runs, func(r Run) bool {
-			return r.Breaks() && r.Class().severity() <= class.severity() && !r.met(kind, whom)
+			return r.Breaks() && r.Class().severity() <= class.severity() && !r.hasExercised(kind, whom)
 		})
 	})
 }
 
-// met says whether a kind of fault met anybody, in any special case.
-func (r Run) met(kind, whom string) bool {
+// hasExercised says whether a kind of fault was proven and exercised on a target, special cases included.
+func (r Run) hasExercised(kind, whom string) bool {
 	return slices.ContainsFunc(r.Faults, func(f Fault) bool {
-		thisKind, this := split(f.Name)
+		thisKind, this := splitFault(f.Name)
 		return f.Met > 0 && kind == thisKind && whom == this
 	})
 }
 
-// under names a fault, and those without which no run shows that it breaks the lock.
-func (g Group) under(fault string) string {
+// faultNames names a fault, and the faults without which no run shows that it breaks the lock.
+func (g Group) faultNames(fault string) string {
 	return strings.Join(append([]string{fault}, g.Needed...), " with ")
 }
 
-// judge makes the state of what was added.
+// judge derives the state of the cell from the added runs.
 func (c *Cell) judge() {
 	for i := range c.Groups {
-		c.Groups[i].sum(cmp.Or(c.Groups[i].Case, c.Fault))
+		c.Groups[i].countRuns(cmp.Or(c.Groups[i].Case, c.Fault))
 	}
 	c.Groups = slices.DeleteFunc(c.Groups, func(g Group) bool { return g.Case != "" && g.Broke == 0 })
 	for _, g := range c.Groups {
@@ -342,7 +345,7 @@ func (c *Cell) judge() {
 	slices.SortStableFunc(c.Groups, compareGroups)
 	for i := range c.Groups {
 		if c.Groups[i].Broke > 0 {
-			c.Groups[i].Needed = c.needed(c.Groups[i])
+			c.Groups[i].Needed = c.neededFaults(c.Groups[i])
 		}
 	}
 	switch {
@@ -361,17 +364,16 @@ func (c *Cell) judge() {
 	}
 }
 
-// compareGroups puts the worst first: what breaks the lock at all, by whose fault, and then
-// what does so where no guard hides it. What is made to break it comes before what did by chance,
-// for its command shows the break each time; then the lock as it is usually used, and what breaks
-// it most surely.
+// compareGroups sorts the worst first: groups that broke the lock, by severity, and then breaks that no guard
+// refused. Aimed experiments come before random faults, because their commands show the break each time. Then
+// come locks used in the normal way, and then breaks that are most certain.
 func compareGroups(a, b Group) int {
 	return cmp.Or(
-		cmp.Compare(one(b.Broke > 0), one(a.Broke > 0)),
+		cmp.Compare(boolToInt(b.Broke > 0), boolToInt(a.Broke > 0)),
 		cmp.Compare(a.Class.severity(), b.Class.severity()),
-		cmp.Compare(one(a.Runs[0].refused), one(b.Runs[0].refused)),
+		cmp.Compare(boolToInt(a.Runs[0].refused), boolToInt(b.Runs[0].refused)),
 		cmp.Compare(a.chance(), b.chance()),
-		cmp.Compare(one(len(a.Setup) > 0), one(len(b.Setup) > 0)),
+		cmp.Compare(boolToInt(len(a.Setup) > 0), boolToInt(len(b.Setup) > 0)),
 		cmp.Compare(b.Low, a.Low),
 		cmp.Compare(b.N, a.N),
 		cmp.Compare(a.Experiment, b.Experiment),
@@ -379,7 +381,7 @@ func compareGroups(a, b Group) int {
 	)
 }
 
-// chance is how much of it there is in what broke the lock.
+// chance ranks how much a break depended on chance, 0 for none.
 func (g Group) chance() int {
 	switch {
 	case g.Broke == 0:
@@ -387,12 +389,12 @@ func (g Group) chance() int {
 	case g.Experiment == "":
 		return 2
 	case strings.HasPrefix(g.Experiment, attackPrefix):
-		return 1 // it may miss, so it comes in series
+		return 1 // a trial may miss, which is why trials come in series
 	}
-	return one(g.Runs[0].Control())
+	return boolToInt(g.Runs[0].Control())
 }
 
-// poolOf adds up what became of the updates of runs.
+// poolOf adds up the acknowledged and lost updates of runs.
 func poolOf(all []Run) checker.Pool {
 	var results []checker.Results
 	for _, r := range all {
@@ -406,8 +408,8 @@ func poolOf(all []Run) checker.Pool {
 	return checker.PoolOf(results)
 }
 
-// split takes the name of a fault apart, without what makes it a special case.
-func split(fault string) (kind, whom string) {
+// splitFault splits the name of a fault into kind and target, without the suffixes of special cases.
+func splitFault(fault string) (kind, whom string) {
 	kind, whom, _ = strings.Cut(fault, ":")
 	for _, special := range []string{briefly, backwards, partly, amongOnes} {
 		whom = strings.TrimSuffix(whom, special)
@@ -415,8 +417,8 @@ func split(fault string) (kind, whom string) {
 	return kind, whom
 }
 
-// unsupported says why there can be no run of a lock under a fault behind a guard; "" if
-// there can, or if lockcheck does not know the lock.
+// unsupported says why a lock under a fault behind a guard cannot be run; "" if it can, or if lockcheck does
+// not know the lock.
 func unsupported(lock, fault, guard string) string {
 	lock, _, _ = strings.Cut(lock, useSign)
 	name, version, _ := strings.Cut(lock, "@")

@@ -23,8 +23,8 @@ import (
 	"lockcheck/workloads"
 )
 
-// Collect reads the runs in a store: of single tests, comparisons, findings or claims, in
-// any mixture. Runs that were interrupted, and histories of others, are no evidence.
+// Collect reads the runs in a store: single tests, comparisons, findings and claims in any mixture.
+// Interrupted runs and histories from other programs are no evidence.
 func Collect(store string) (Evidence, error) {
 	c, err := newCollector()
 	if err != nil {
@@ -44,7 +44,7 @@ func Collect(store string) (Evidence, error) {
 
 type collector struct {
 	known       map[string]suites.Experiment // by name
-	comparisons map[string]*matrix.Folder    // by folder; nil where there is none
+	comparisons map[string]*matrix.Folder    // by folder; nil if the folder has none
 	found       Evidence
 }
 
@@ -85,14 +85,14 @@ func (c *collector) add(folder string) error {
 		comparison := c.comparisonOf(folder)
 		attack, isTrial := matrix.AttackOf(cell)
 		if isTrial && (comparison == nil || !comparison.Counts(folder, d.Results)) {
-			return nil // what its comparison throws out is no evidence here either
+			return nil // a trial that its comparison rejects is no evidence here either
 		}
 		if isTrial && attack.Fault != "" {
 			run.Experiment = attackPrefix + attack.Name
 		}
-		if o, err := optionsOf(comparison, cell); err == nil { // else its lock file may be gone
+		if o, err := optionsOf(comparison, cell); err == nil { // otherwise its lock file may no longer exist
 			run.Setup = usedAs(o)
-			if o.Arguments() != nil { // else it is a trial, whose command is in its history
+			if o.Arguments() != nil { // otherwise it is a trial, whose command is in its history
 				run.Line = testLine(o)
 			}
 			run.Section, run.Renewed, run.LockDelay = o.Section.Max, o.Renew, o.LockDelay
@@ -107,21 +107,21 @@ func (c *collector) add(folder string) error {
 	return nil
 }
 
-// sawOutlasted says whether work outlasted a lease, and another worker was granted the lock meanwhile,
-// which a guard makes harmless.
+// sawOutlasted says whether work outlasted its lease while another worker was granted the lock. A guard makes
+// this harmless, but the run still counts as a test of such work.
 func sawOutlasted(r checker.Results) bool {
 	return slices.ContainsFunc(r.Findings, func(f checker.Finding) bool { return f.Causes[checker.CauseOutlasted] > 0 })
 }
 
-// attackPrefix is how the experiment of an aimed trial begins; the name of its attack follows.
+// attackPrefix begins the experiment name of an aimed trial. The name of the attack follows.
 const attackPrefix = "attack/"
 
-// comparisonOf is the comparison that a run is of, in a folder above that of the run; nil if it is not there.
+// comparisonOf is the comparison that a run belongs to, in a folder above the run's; nil if there is none.
 func (c *collector) comparisonOf(folder string) *matrix.Folder {
 	for above := filepath.Dir(folder); above != filepath.Dir(above); above = filepath.Dir(above) {
 		comparison, known := c.comparisons[above]
 		if !known {
-			if found, err := matrix.Open(above); err == nil { // else there is none, or none that can be read
+			if found, err := matrix.Open(above); err == nil { // otherwise there is no comparison, or an unreadable one
 				comparison = found
 			}
 			c.comparisons[above] = comparison
@@ -133,7 +133,7 @@ func (c *collector) comparisonOf(folder string) *matrix.Folder {
 	return nil
 }
 
-// optionsOf are those of a run of a comparison.
+// optionsOf are the options of a run of a comparison.
 func optionsOf(comparison *matrix.Folder, cell string) (runs.Options, error) {
 	if comparison == nil {
 		return runs.Options{}, errors.New("the comparison that it is of is not there")
@@ -184,8 +184,8 @@ func quantile(h stats.Histogram, q float64) time.Duration {
 	return d
 }
 
-// otherVersion is what the name of a lock is followed by if its servers have not the usual
-// version; "" if they have, or if there is no choice.
+// otherVersion is the suffix of a lock's name if its servers do not have the default version; "" if they do,
+// or if there is only one version.
 func otherVersion(lock string, versions map[string]string) string {
 	found, err := lockfile.Find(lock)
 	if err != nil || len(found.Servers.Versions) < 2 {
@@ -199,20 +199,20 @@ func otherVersion(lock string, versions map[string]string) string {
 	return ""
 }
 
-// endsOf is when a lock ends by itself. Of one that lockcheck does not know it is its lease.
-func endsOf(lock string, lease time.Duration, e suites.Experiment) ends {
+// endsOf says when a lock ends without a release. For a lock that lockcheck does not know, this is its lease.
+func endsOf(lock string, lease time.Duration, e suites.Experiment) lockEnds {
 	found, err := lockfile.Find(lock)
 	switch {
 	case err != nil:
-		return ends{lease: lease}
+		return lockEnds{lease: lease}
 	case lease == 0:
-		return ends{cut: found.Info.Grace}
+		return lockEnds{cut: found.Info.Grace}
 	}
 	delay := found.Info.LockDelay
 	if e.Options.LockDelay != nil {
 		delay = *e.Options.LockDelay
 	}
-	return ends{lease: found.Info.Effective(lease, delay)}
+	return lockEnds{lease: found.Info.Effective(lease, delay)}
 }
 
 func violated(r checker.Results) []checker.Property {
@@ -225,7 +225,7 @@ func violated(r checker.Results) []checker.Property {
 	return all
 }
 
-// causes adds up those of what was violated and required.
+// causes adds up the causes of the required properties that were violated.
 func causes(r checker.Results) map[string]int64 {
 	var all map[string]int64
 	for _, f := range r.Findings {
@@ -242,8 +242,7 @@ func causes(r checker.Results) map[string]int64 {
 	return all
 }
 
-// setupOf says what a run did otherwise than the lock is usually used: as its experiment has
-// it, or the flags of a test.
+// setupOf lists the unusual settings of a run, from its experiment or from the flags of a test.
 func setupOf(e suites.Experiment, parameters map[string]string) []string {
 	all := usedAs(e.Options)
 	for _, flag := range []string{"nodes", "pin", "renew"} {
@@ -260,7 +259,7 @@ func setupOf(e suites.Experiment, parameters map[string]string) []string {
 	return all
 }
 
-// usedAs says what options ask of a lock otherwise than usual.
+// usedAs describes in words where options differ from the normal use of a lock.
 func usedAs(o runs.Options) []string {
 	var all []string
 	add := func(when bool, format string, args ...any) {
@@ -279,7 +278,7 @@ func usedAs(o runs.Options) []string {
 	return all
 }
 
-// use is one by which the program around the lock makes the difference, for better or worse.
+// use is a way in which the program around the lock makes a difference, for better or worse.
 type use struct {
 	flag, text string
 	is         func(workloads.Use) bool
@@ -293,8 +292,8 @@ func otherUses() []use {
 	}
 }
 
-// otherUse is what the name of a lock is followed by where the program around it decides
-// what becomes of the data: what is seen then is no evidence of the lock itself.
+// otherUse is the suffix of a lock's name if the program around the lock decides what happens to the data.
+// Such a run is no evidence about the lock itself.
 func otherUse(setup []string) string {
 	suffix := ""
 	for _, use := range otherUses() {
@@ -305,5 +304,5 @@ func otherUse(setup []string) string {
 	return suffix
 }
 
-// useSign stands before each other use in the name of a lock.
+// useSign precedes each use in the name of a lock.
 const useSign = ", "

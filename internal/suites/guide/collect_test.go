@@ -18,7 +18,7 @@ import (
 	"lockcheck/reports"
 )
 
-// store writes the results of runs, and the schedule of those that have one.
+// store writes the results of runs, and the schedules of those that have one.
 func store(t *testing.T, all map[string]reports.Document, schedules map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -39,7 +39,7 @@ func store(t *testing.T, all map[string]reports.Document, schedules map[string]s
 	return root
 }
 
-// TestCollect: a run of a reproduction, one that was interrupted and one of others.
+// TestCollect collects a run of a reproduction, an interrupted run, and a run of another program.
 func TestCollect(t *testing.T) {
 	header := history.Header{
 		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "etcd-v3lock", Guard: "none", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1"},
@@ -73,8 +73,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestCollectLongWork: work that outlasted its lease behind a guard was tried, which a run in which
-// nobody else was granted the lock meanwhile does not show.
+// TestCollectLongWork: a run in which work outlasted its lease behind a guard is evidence, but only if
+// another worker was granted the lock in the meantime.
 func TestCollectLongWork(t *testing.T) {
 	header := history.Header{
 		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "redis", Guard: "cas", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1", "w2"},
@@ -91,8 +91,8 @@ func TestCollectLongWork(t *testing.T) {
 	}
 }
 
-// TestCollectTrials: a trial that its comparison throws out is no evidence, and neither is one that the comparison does not
-// have. The others are evidence of an aimed fault.
+// TestCollectTrials: a trial that its comparison rejects or does not list is no evidence. All other trials
+// are evidence about an aimed fault.
 func TestCollectTrials(t *testing.T) {
 	violated := func(cause string) checker.Results {
 		return checker.Results{
@@ -143,7 +143,7 @@ func TestCollectTrials(t *testing.T) {
 			addLine(t, filepath.Join(folder.Path, "ledger.jsonl"), fmt.Sprintf(c.line, 1, 1, comparison.Cells[0].Attack))
 		}
 		found, err := Collect(root)
-		if err != nil || len(found) != one(c.counts) {
+		if err != nil || len(found) != boolToInt(c.counts) {
 			t.Errorf("%s: %v, %v; want it counted: %t", c.name, found, err, c.counts)
 		}
 		for _, run := range found {

@@ -18,7 +18,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// Need is what somebody needs of a lock.
+// Need is what a user needs a lock for.
 type Need string
 
 const (
@@ -30,10 +30,10 @@ const (
 	NeedLong     Need = "long"
 )
 
-// Needs lists them with their titles.
+// Needs lists all needs in the order of the guide.
 func Needs() []Need { return []Need{NeedData, NeedOnce, NeedWaste, NeedFailover, NeedInfra, NeedLong} }
 
-// Title of a need as a heading.
+// Title is the need as a heading.
 func (n Need) Title() string {
 	return map[Need]string{
 		NeedData: "Data must never be lost", NeedOnce: "A job must never run twice", NeedWaste: "Wasted work is fine", NeedFailover: "Failover must be fast",
@@ -41,48 +41,52 @@ func (n Need) Title() string {
 	}[n]
 }
 
-// Query is what somebody asks.
+// Query is a user's question.
 type Query struct {
 	Need Need
-	// Have lists products that are there, see Products; nil for any. With NeedInfra nil means databases.
+	// Have lists the products that the user has, see Products; nil for any. With NeedInfra, nil means
+	// databases.
 	Have []string
-	Work time.Duration // the longest that the work takes; 0 if it is not known
-	// Failover is within which time others must get the lock of a holder whose process died; 0 for any.
+	Work time.Duration // the longest that the work takes; 0 if unknown
+	// Failover is the time within which another worker must get the lock of a holder whose process died; 0
+	// for any.
 	Failover time.Duration
-	// External: the work does something elsewhere that no database of yours takes back.
+	// External: the work has effects elsewhere that no database of the user can roll back.
 	External bool
 }
 
-// usualFailover and usualWork are what a need means if no figure is given.
+// usualFailover and usualWork stand in for figures that the query lacks.
 const (
 	usualFailover = 10 * time.Second
 	usualWork     = 10 * time.Minute
-	// longTransaction is what should not stay open longer: it holds back vacuum, and servers end it.
+	// longTransaction is how long a transaction should stay open at most: it holds back vacuum, and servers
+	// end it.
 	longTransaction = time.Minute
-	// shortWork is what any lease outlasts.
+	// shortWork is work that any lease outlasts.
 	shortWork = time.Second
 )
 
 // Rule says in one sentence how Decide ranks.
 const Rule = "Ranked by: fewest warnings for these figures; then the guard with which a program can do least wrong; then fewest kinds of fault under which the service itself lets two have the lock, by its mechanism or in runs; then fewest usual faults never tried; then fewest servers; then the fastest acquire. For wasted work: warnings, servers, acquire. What a mechanism or a run contradicts is out."
 
-// Choice is a family as an answer, by the lock of it that ranks first.
+// Choice is a family as an answer, represented by its best lock.
 type Choice struct {
 	Family      Family
 	Lock, Guard string
-	Version     string // of the servers of the newest runs
-	// Against says what rules it out, and AgainstShown shows it; "" and nil if it is an answer.
+	Version     string // of the servers in the newest runs
+	// Against says what rules the choice out, and AgainstShown is the run that shows it; "" and nil for an
+	// answer.
 	Against      string
 	AgainstShown *Shown
-	// Faulty are the kinds of fault under which the lock itself gave way.
+	// Faulty lists the kinds of fault under which the lock itself failed.
 	Faulty []Shown
-	// Alone is how it breaks without the guard; nil if no run shows that.
+	// Alone is how the lock breaks without the guard; nil if no run shows that.
 	Alone *Shown
 	// Kept sums up the runs behind the guard.
 	Kept     Kept
 	Warnings []string
-	Notes    []string // what to set
-	Untried  []string // usual faults that no run tells of
+	Notes    []string // settings to make
+	Untried  []string // usual faults without a conclusive run
 	Others   []string // other locks of the family that are answers too
 
 	servers int
@@ -91,28 +95,29 @@ type Choice struct {
 
 // Shown is a measurement: what broke in k of n runs, of which version, and the command that shows it.
 type Shown struct {
-	Fault string // with others that it needs
-	Main  string // without them
-	Cell  string // lock and fault, as Why takes them
+	Fault string // including the other faults that it needs
+	Main  string // without the other faults
+	Cell  string // lock and fault, in the form that Why takes
 	Group
 }
 
-// Kept are runs behind a guard.
+// Kept sums up runs behind a guard.
 type Kept struct {
 	Runs, Updates, Overlapped int64
-	// Lost are those of the Updates that were lost, and Violations those of the Runs with any violation, of Violated.
+	// Lost counts the Updates that were lost. Violations counts the Runs with a violation, of one of the
+	// properties Violated.
 	Lost, Violations int64
 	Violated         []string
-	Locks            []string // of a guard that does not ask which lock there is
+	Locks            []string // the locks of these runs, for a guard that works with any lock
 }
 
-// Decision is the answer to a query: the choices in their order, and what must not be chosen.
+// Decision is the answer to a query: the choices in order, and the locks that must not be chosen.
 type Decision struct {
 	Query
 	Choices, Out []Choice
 }
 
-// Decide ranks families by Rule.
+// Decide ranks the families by Rule.
 func (e Evidence) Decide(q Query) Decision {
 	if q.Need == NeedFailover && q.Failover == 0 {
 		q.Failover = usualFailover
@@ -124,7 +129,7 @@ func (e Evidence) Decide(q Query) Decision {
 	for _, family := range Families() {
 		var fit, unfit []Choice
 		for _, lock := range family.Locks {
-			if !q.has(lock) {
+			if !q.hasServersOf(lock) {
 				continue
 			}
 			if c := e.choice(q, family, lock); c.Against == "" {
@@ -134,7 +139,7 @@ func (e Evidence) Decide(q Query) Decision {
 			}
 		}
 		slices.SortStableFunc(fit, q.rank)
-		d.Choices = append(d.Choices, firsts(fit)...)
+		d.Choices = append(d.Choices, firstPerProduct(fit)...)
 		if len(fit) == 0 && len(unfit) > 0 {
 			d.Out = append(d.Out, unfit[0])
 		}
@@ -143,9 +148,9 @@ func (e Evidence) Decide(q Query) Decision {
 	return d
 }
 
-// firsts are the first choices of a family for each product and guard, with the names of the others: who has no
-// PostgreSQL may have MariaDB, whose lock ends in the same way.
-func firsts(ranked []Choice) (all []Choice) {
+// firstPerProduct keeps the first choice of a family for each product and guard, with the names of the others. Each
+// product counts, because a user without PostgreSQL may have MariaDB, whose lock ends in the same way.
+func firstPerProduct(ranked []Choice) (all []Choice) {
 	for _, c := range ranked {
 		i := slices.IndexFunc(all, func(first Choice) bool { return first.Guard == c.Guard && first.product() == c.product() })
 		if i >= 0 {
@@ -162,8 +167,8 @@ func (c Choice) product() string {
 	return productOf(info.Servers)
 }
 
-// has says whether the servers of a lock are there.
-func (q Query) has(lock string) bool {
+// hasServersOf says whether the user has the servers of a lock.
+func (q Query) hasServersOf(lock string) bool {
 	info, _ := infoOf(lock)
 	return q.hasProduct(productOf(info.Servers))
 }
@@ -176,7 +181,7 @@ func (q Query) hasProduct(product string) bool {
 	return have == nil || slices.Contains(have, product)
 }
 
-// rank is Rule.
+// rank implements Rule.
 func (q Query) rank(a, b Choice) int {
 	last := cmp.Or(cmp.Compare(a.servers, b.servers), cmp.Compare(a.acquire, b.acquire), cmp.Compare(a.Lock, b.Lock))
 	if q.Need == NeedWaste {
@@ -184,32 +189,32 @@ func (q Query) rank(a, b Choice) int {
 	}
 	return cmp.Or(
 		cmp.Compare(len(a.Warnings), len(b.Warnings)),
-		cmp.Compare(a.care(), b.care()),
-		cmp.Compare(a.giveWay(), b.giveWay()),
+		cmp.Compare(a.misuseRank(), b.misuseRank()),
+		cmp.Compare(a.faultyKinds(), b.faultyKinds()),
 		cmp.Compare(len(a.Untried), len(b.Untried)),
 		last,
 	)
 }
 
-// giveWay counts the kinds of fault of Faulty, and those of the mechanism of its family. Faults that break
-// the lock only together count once.
-func (c Choice) giveWay() int {
+// faultyKinds counts the kinds of fault in Faulty and in the mechanism of the family. Faults that break the lock
+// only together count once.
+func (c Choice) faultyKinds() int {
 	faults := slices.Clone(c.Family.GivesWay)
 	for _, s := range c.Faulty {
 		counted := func(fault string) bool {
-			kind, whom := split(fault)
+			kind, whom := splitFault(fault)
 			return slices.Contains(faults, kind+":"+whom)
 		}
 		if !counted(s.Main) && !slices.ContainsFunc(s.Needed, counted) {
-			kind, whom := split(s.Main)
+			kind, whom := splitFault(s.Main)
 			faults = append(faults, kind+":"+whom)
 		}
 	}
 	return len(faults)
 }
 
-// care is how much a program can do wrong: nothing where the data commits with the lock, else by guard.
-func (c Choice) care() int {
+// misuseRank ranks how much a program can do wrong: least if the data commits with the lock, otherwise by guard.
+func (c Choice) misuseRank() int {
 	if c.Family.End == EndsTransaction {
 		return -1
 	}
@@ -220,15 +225,15 @@ func (c Choice) care() int {
 func (e Evidence) choice(q Query, family Family, lock string) Choice {
 	info, _ := infoOf(lock)
 	all := e
-	e = e.current(lock)
+	e = e.currentRuns(lock)
 	c := Choice{Family: family, Lock: lock, Guard: q.guard(family, info), Version: e.newest(lock), acquire: usualWork}
 	if found, err := lockfile.Find(lock); err == nil && found.Servers.Nodes > 0 && info.Servers != noServers {
 		c.servers = found.Servers.Nodes
 	}
-	if a := e.alone(lock); a != nil {
+	if a := e.uncontendedAcquire(lock); a != nil {
 		c.acquire = a.P50
 	}
-	alone := make(map[string]Cell) // by fault: each takes a while, and is asked for often
+	alone := make(map[string]Cell) // by fault; each cell takes a while and is needed often
 	for _, fault := range append(e.faultsOf(lock, history.GuardNone), Normal("crash:holder")) {
 		if _, there := alone[fault]; !there {
 			alone[fault] = e.Cell(lock, fault, history.GuardNone)
@@ -237,21 +242,22 @@ func (e Evidence) choice(q Query, family Family, lock string) Choice {
 	alone[None] = e.Cell(lock, None, history.GuardNone)
 	c.Faulty, c.Alone = breaksAlone(alone)
 	c.Untried = untried(alone)
-	c.Kept = e.kept(guardNamed(c.Guard))
+	c.Kept = e.keptBehind(guardNamed(c.Guard))
 	if guard := guardNamed(c.Guard); guard.alone {
-		c.Kept = all.kept(guard)
+		c.Kept = all.keptBehind(guard)
 	}
 	e.ruleOut(&c, q, info, alone)
 	q.warn(&c, info, e)
 	return c
 }
 
-// guard is the one that leaves a program least to do wrong, of those that make the data safe with a lock.
+// guard is the guard that leaves a program the least to do wrong, among those that make the data safe with
+// the lock.
 func (q Query) guard(family Family, info clients.Info) string {
 	switch {
 	case q.Need == NeedWaste:
 		return history.GuardNone
-	case q.External, q.Need == NeedOnce: // no lock knows that a job was done whose holder died before it said so
+	case q.External, q.Need == NeedOnce: // no lock knows that a job was done if its holder died before reporting it
 		return history.GuardIdempotency
 	case info.Data:
 		return history.GuardDatabase
@@ -261,7 +267,7 @@ func (q Query) guard(family Family, info clients.Info) string {
 	return history.GuardVersions
 }
 
-// ruleOut says what contradicts the choice.
+// ruleOut says what rules the choice out.
 func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[string]Cell) {
 	c.AgainstShown = orphaned(alone)
 	switch free := info.Effective(max(info.MinTTL, info.Delivered.MinTTL), info.LockDelay) + info.Grace; {
@@ -275,7 +281,7 @@ func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[strin
 	for _, fault := range e.faultsBehind(c.Guard) {
 		if cell := e.Cell(c.Lock, fault, c.Guard); cell.costsData() {
 			worst, _ := cell.Worst()
-			c.Against, c.AgainstShown = "data was lost behind this guard", &Shown{worst.under(fault), fault, c.Lock + "/" + fault + "/" + c.Guard, worst}
+			c.Against, c.AgainstShown = "data was lost behind this guard", &Shown{worst.faultNames(fault), fault, c.Lock + "/" + fault + "/" + c.Guard, worst}
 			return
 		}
 	}
@@ -285,8 +291,8 @@ func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[strin
 	}
 }
 
-// faultsBehind lists the faults of runs behind a guard, none first; nothing for no guard, behind which a loss
-// is no news.
+// faultsBehind lists the faults of runs behind a guard, beginning with None. It is empty for no guard, where
+// a loss is to be expected.
 func (e Evidence) faultsBehind(guard string) []string {
 	if guard == history.GuardNone {
 		return nil
@@ -302,7 +308,7 @@ func (e Evidence) faultsBehind(guard string) []string {
 	return all
 }
 
-// warn adds what figures ask of the lock.
+// warn adds warnings and notes that follow from the figures of the query.
 func (q Query) warn(c *Choice, info clients.Info, e Evidence) {
 	if c.Family.End == EndsTransaction && q.Work > longTransaction {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("a transaction open for %s holds back vacuum, and servers may end it", short(q.Work)))
@@ -329,8 +335,8 @@ func (q Query) warn(c *Choice, info clients.Info, e Evidence) {
 	}
 }
 
-// failover says what to set, and what runs measured: how soon a lock passes on is its lease and a little more,
-// so the lease that a test happened to use decides nothing.
+// failover says which lease to set, and what runs measured. A lock passes on a little after its lease, so the
+// lease that a test happened to use decides nothing.
 func (q Query) failover(info clients.Info, d deaths) string {
 	measured := ""
 	if d.holders > 0 {
@@ -349,7 +355,7 @@ func (q Query) failover(info clients.Info, d deaths) string {
 	return fmt.Sprintf("lease of at most %s: another worker takes over within %s%s", short(lease.Truncate(100*time.Millisecond)), takeover(info), measured)
 }
 
-// takeover says after how long a lock is free whose holder is silent.
+// takeover says how long the lock of a silent holder stays locked.
 func takeover(info clients.Info) string {
 	text := "a lease"
 	if info.Expiry > 1 {
@@ -361,26 +367,26 @@ func takeover(info clients.Info) string {
 	return text
 }
 
-// current are the runs of a lock, without those of other release lines of its servers than the newest,
-// which are no evidence for who installs that.
-func (e Evidence) current(lock string) Evidence {
-	line := series(e.newest(lock))
-	return slices.DeleteFunc(slices.Clone(e), func(r Run) bool { return r.Lock != lock || series(r.Version()) != line })
+// currentRuns are the runs of a lock on the newest release line of its servers. Runs of older lines are no
+// evidence for a user who installs the newest.
+func (e Evidence) currentRuns(lock string) Evidence {
+	line := releaseLine(e.newest(lock))
+	return slices.DeleteFunc(slices.Clone(e), func(r Run) bool { return r.Lock != lock || releaseLine(r.Version()) != line })
 }
 
 // newest is the newest version of a lock's servers among its runs.
 func (e Evidence) newest(lock string) string {
 	newest := ""
 	for _, r := range e {
-		if r.Lock == lock && slices.Compare(numbers(r.Version()), numbers(newest)) > 0 {
+		if r.Lock == lock && slices.Compare(versionNumbers(r.Version()), versionNumbers(newest)) > 0 {
 			newest = r.Version()
 		}
 	}
 	return newest
 }
 
-// numbers of a version, the most significant first; nil for no version.
-func numbers(version string) (all []int) {
+// versionNumbers splits a version into its numbers, the most significant first; nil for no version.
+func versionNumbers(version string) (all []int) {
 	_, version, _ = strings.Cut(version, " ")
 	for _, part := range strings.Split(version, ".") {
 		n, err := strconv.Atoi(part)
@@ -394,8 +400,8 @@ func numbers(version string) (all []int) {
 
 func (r Run) day() string { return r.When[:min(10, len(r.When))] }
 
-// breaksAlone says under which kinds of fault the lock itself gave way, and how the lock breaks without
-// a guard: reproductions are before claims, and those before chance.
+// breaksAlone lists the kinds of fault under which the lock itself failed, and how the lock breaks without a
+// guard. Reproductions come first, then claims, then random faults.
 func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
 	var all []Shown
 	for _, fault := range slices.Sorted(maps.Keys(cells)) {
@@ -403,12 +409,12 @@ func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
 			if g.Broke == 0 || fault == LongWork || fault == None && len(g.Setup) > 0 {
 				continue
 			}
-			s := Shown{g.under(cmp.Or(g.Case, fault)), fault, cells[fault].Lock + "/" + fault, g}
+			s := Shown{g.faultNames(cmp.Or(g.Case, fault)), fault, cells[fault].Lock + "/" + fault, g}
 			all = append(all, s)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Shown) int {
-		return cmp.Or(cmp.Compare(a.aim(), b.aim()), cmp.Compare(one(a.Class == ByToken), one(b.Class == ByToken)), cmp.Compare(b.Low, a.Low))
+		return cmp.Or(cmp.Compare(a.showsRank(), b.showsRank()), cmp.Compare(boolToInt(a.Class == ByToken), boolToInt(b.Class == ByToken)), cmp.Compare(b.Low, a.Low))
 	})
 	for _, s := range all {
 		same := func(other Shown) bool { return other.Fault == s.Fault }
@@ -422,22 +428,22 @@ func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
 	return faulty, alone
 }
 
-// aim is how surely the command of a group shows the break, of a lock without a guard before others.
-func (g Group) aim() int {
+// showsRank ranks how surely the command of a group shows the break. Runs without a guard come first.
+func (g Group) showsRank() int {
 	kind, _, _ := strings.Cut(g.Experiment, "/")
 	kinds := []string{"repro", "claim", "lock", "attack", ""}
-	return slices.Index(kinds, kind) + one(strings.HasSuffix(g.Experiment, "/control")) + len(kinds)*one(g.Runs[0].refused)
+	return slices.Index(kinds, kind) + boolToInt(strings.HasSuffix(g.Experiment, "/control")) + len(kinds)*boolToInt(g.Runs[0].refused)
 }
 
-// kept sums up runs behind a guard in which nothing was lost.
-func (e Evidence) kept(guard guardText) (k Kept) {
+// keptBehind sums up the runs behind a guard.
+func (e Evidence) keptBehind(guard guardText) (k Kept) {
 	behind := slices.DeleteFunc(slices.Clone(e), func(r Run) bool {
 		return r.Guard != guard.name || r.Verdict != checker.Valid && r.Verdict != checker.Violation
 	})
-	for _, r := range behind.once() {
-		k.Runs += r.shows()
+	for _, r := range behind.withoutDuplicates() {
+		k.Runs += r.runsWithVerdict()
 		if r.Verdict == checker.Violation {
-			k.Violations += r.shows()
+			k.Violations += r.runsWithVerdict()
 			for _, p := range r.Violated {
 				if !slices.Contains(k.Violated, string(p)) {
 					k.Violated = append(k.Violated, string(p))
@@ -449,7 +455,7 @@ func (e Evidence) kept(guard guardText) (k Kept) {
 			k.Lost += r.Updates.Lost
 		}
 		if r.DoubleGrants+r.UsesAfterExpiry > 0 {
-			k.Overlapped += r.shows()
+			k.Overlapped += r.runsWithVerdict()
 		}
 		if guard.alone && !slices.Contains(k.Locks, r.Lock) {
 			k.Locks = append(k.Locks, r.Lock)
@@ -458,8 +464,8 @@ func (e Evidence) kept(guard guardText) (k Kept) {
 	return k
 }
 
-// once drops what is there twice, see the function of that name.
-func (e Evidence) once() (all Evidence) {
+// withoutDuplicates drops duplicates in each experiment and version, see dropDuplicates.
+func (e Evidence) withoutDuplicates() (all Evidence) {
 	type key struct{ experiment, version string }
 	parts := make(map[key][]Run)
 	for _, r := range e {
@@ -470,12 +476,12 @@ func (e Evidence) once() (all Evidence) {
 		}
 	}
 	for _, part := range parts {
-		all = append(all, once(part)...)
+		all = append(all, dropDuplicates(part)...)
 	}
 	return all
 }
 
-// untried lists the usual faults that no run of the lock tells of.
+// untried lists the usual faults for which the lock has no conclusive run.
 func untried(cells map[string]Cell) []string {
 	var all []string
 	for _, fault := range Usual() {
@@ -486,7 +492,7 @@ func untried(cells map[string]Cell) []string {
 	return all
 }
 
-// orphaned is what shows that a dead holder keeps the lock; nil if nothing does.
+// orphaned is the run that shows that a dead holder keeps the lock; nil if none does.
 func orphaned(cells map[string]Cell) *Shown {
 	for _, fault := range []string{Normal("kill:holder"), Normal("crash:holder")} {
 		for _, g := range cells[fault].Groups {
@@ -498,14 +504,15 @@ func orphaned(cells map[string]Cell) *Shown {
 	return nil
 }
 
-// deaths are holders of a lock whose processes died, and how much later than the lock's rule says it was free.
+// deaths counts holders whose processes died, and the longest time by which their locks were free later than
+// the lock's rule says.
 type deaths struct {
 	holders int64
 	beyond  time.Duration
 }
 
-// deaths sums up all runs in which holders were killed, behind whichever guard, and no clock was
-// moved, by which a lease may end at any time.
+// deaths sums up all runs in which holders were killed, behind any guard. Runs in which a clock moved are
+// left out, because a moved clock may end a lease at any time.
 func (e Evidence) deaths(lock string) (d deaths) {
 	info, _ := infoOf(lock)
 	for _, r := range e {
@@ -526,44 +533,46 @@ func manyHolders(n int64) string {
 	return fmt.Sprintf("%d holders", n)
 }
 
-// fewestAcquires are those below which the start of a session is a good part of what is measured.
+// fewestAcquires is the least number of acquires. Below it, starting the session takes a good part of the
+// measured time.
 const fewestAcquires = 20
 
-// aloneShare is how many of the acquires of a worker that is alone nobody else wants at least.
+// aloneShare is the least share of uncontended acquires for a worker that counts as alone.
 const aloneShare = 0.95
 
-// alone is what the run measured that has the most acquires, of those in which one worker was
-// alone. Where others waited at times, those that met nobody are the fast ones.
-func (e Evidence) alone(lock string) *Acquire {
+// uncontendedAcquire returns the measurement with the most acquires, among runs with a single worker. With other workers,
+// uncontended acquires would be biased toward the fast ones.
+func (e Evidence) uncontendedAcquire(lock string) *Acquire {
 	var most *Acquire
 	for _, r := range e {
-		if r.Lock == lock && r.Guard == history.GuardNone && r.alone() && (most == nil || r.Acquire.N > most.N) {
+		if r.Lock == lock && r.Guard == history.GuardNone && r.hasSingleWorker() && (most == nil || r.Acquire.N > most.N) {
 			most = r.Acquire
 		}
 	}
 	return most
 }
 
-// alone says whether nobody else asked for the lock. Each update takes one acquire.
-func (r Run) alone() bool {
+// hasSingleWorker says whether no other worker asked for the lock. Each update takes one acquire.
+func (r Run) hasSingleWorker() bool {
 	a, u := r.Acquire, r.Updates
 	return a != nil && u != nil && a.N >= fewestAcquires && float64(a.N) >= aloneShare*float64(u.Acknowledged)
 }
 
-// costsData says whether a cell is broken in a way that costs data.
+// costsData says whether a cell is broken in a way that loses data.
 func (c Cell) costsData() bool {
 	return slices.ContainsFunc(c.Groups, func(g Group) bool {
 		return g.Broke > 0 && (g.Class == ByLock || g.Class == ByExpiry || g.Class == ByUse)
 	})
 }
 
-// Command shows the break: what a reproduction is called, or one of the runs that did.
+// Command shows the break: the command of the reproduction, or of one of the runs that broke.
 func (g Group) Command() string {
 	i := slices.IndexFunc(g.Runs, Run.Breaks)
 	return g.Runs[max(i, 0)].Command()
 }
 
-// Command shows the break. That of a run that met it by chance would be no help: the runs are.
+// Command shows the break. Repeating a run that broke by chance would rarely show it, so for such a group the
+// command lists the runs.
 func (s Shown) Command() string {
 	if s.Experiment == "" {
 		return reports.CommandLine([]string{"lockcheck", "guide", "--why", s.Cell})
@@ -571,7 +580,7 @@ func (s Shown) Command() string {
 	return s.Group.Command()
 }
 
-// short is a duration without parts that are zero.
+// short formats a duration without zero parts.
 func short(d time.Duration) string {
 	text := d.Round(10 * time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -583,7 +592,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// Check says what is wrong with a query; nil if nothing is.
+// Check returns what is wrong with a query; nil if nothing is.
 func (q *Query) Check() error {
 	if !slices.Contains(Needs(), q.Need) {
 		return runs.Usagef("--need %s: there are data, once, waste, failover, infra and long", q.Need)

@@ -25,8 +25,8 @@ func known(t *testing.T) Evidence {
 	return e
 }
 
-// TestReproductions: each reproduction and its control is in the evidence, for its lock and with the verdict that
-// it must give, and no cell says that a lock held where one breaks it.
+// TestReproductions: the evidence has each reproduction and its control, for the right lock and with the
+// required verdict. No cell says that a lock held under a fault if a reproduction breaks it.
 func TestReproductions(t *testing.T) {
 	e := known(t)
 	all, err := repros.All()
@@ -40,7 +40,7 @@ func TestReproductions(t *testing.T) {
 		}
 		for _, x := range experiments {
 			if strings.HasSuffix(x.Name, "/fast") || strings.HasSuffix(x.Name, "/fast/control") {
-				continue // the same, sooner
+				continue // the same experiment with less time
 			}
 			i := slices.IndexFunc(e, func(run Run) bool {
 				return run.Experiment == x.Name && (x.Expect.Verdict == "" || run.Verdict == x.Expect.Verdict)
@@ -76,7 +76,8 @@ func TestReproductions(t *testing.T) {
 	}
 }
 
-// TestStories: each story has its answer. Where this fails, evidence has changed an answer: look at the story.
+// TestStories: each story has its expected answer. If this fails, evidence has changed an answer: look at the
+// story.
 func TestStories(t *testing.T) {
 	e := known(t)
 	if n := len(Stories()); n != 12 {
@@ -111,7 +112,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestStoryChanges: a story's answer follows the evidence.
+// TestStoryChanges: the answer of a story follows the evidence.
 func TestStoryChanges(t *testing.T) {
 	billing := Stories()[0]
 	lost := Run{
@@ -128,7 +129,7 @@ func TestStoryChanges(t *testing.T) {
 	}
 }
 
-// TestDecide: the mistakes that a guide can make.
+// TestDecide: mistakes that a guide could make.
 func TestDecide(t *testing.T) {
 	e := known(t)
 	locks := func(all []Choice) (names []string) {
@@ -150,7 +151,7 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
-	// A lease that a test used decides nothing: 2 s is what etcd's tests have, 2 ms what Redis could have.
+	// The lease of a test decides nothing: etcd's tests have 2 s, and Redis could have 2 ms.
 	soon := e.Decide(Query{Need: NeedFailover, Failover: 2 * time.Second})
 	if !slices.Contains(locks(soon.Choices), "redis") || slices.Contains(locks(soon.Choices), "etcd") {
 		t.Errorf("within 2 s: %q", locks(soon.Choices))
@@ -158,7 +159,7 @@ func TestDecide(t *testing.T) {
 	if d := e.Decide(Query{Need: NeedFailover, Failover: 6 * time.Second}); !slices.Contains(locks(d.Choices), "etcd") {
 		t.Errorf("within 6 s: %q", locks(d.Choices))
 	}
-	// A bug of 3.4 is not held against 3.6.
+	// A bug in 3.4 does not count against 3.6.
 	i := slices.IndexFunc(e, func(r Run) bool { return r.Experiment == "repro/etcd-11456" && r.Breaks() })
 	old := e[i]
 	old.ID, old.Lock, old.Experiment = "a bug of 3.4", "etcd-v3lock", ""
@@ -169,7 +170,8 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
-	// A token tells nothing of what was done: only a key does, which a database checks in the job's own transaction.
+	// A token does not say whether a job was done. Only a key does, which a database checks in the job's own
+	// transaction.
 	for _, c := range []struct {
 		query Query
 		says  string
@@ -182,7 +184,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %s", d.Title(), d.Advice())
 		}
 	}
-	// A row says nothing that its guard contradicts, and asks for no lease that every lock has.
+	// A row does not contradict its guard, and does not ask for a lease that every lock has.
 	for _, c := range e.Decide(Query{Need: NeedData, Work: 10 * time.Millisecond}).Choices {
 		for _, f := range c.facts() {
 			if f.Name == "safe behind" && c.Guard == history.GuardVersions || strings.Contains(f.Text, "10ms") {
@@ -190,13 +192,13 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
-	// A token that starts again is no guard.
+	// A token that starts again is not offered as a guard.
 	if d := e.Decide(Query{Need: NeedData, Have: []string{"consul"}}); d.Choices[0].Guard == history.GuardFence {
 		t.Error("Consul's LockIndex is offered as a fence")
 	}
 }
 
-// TestVersions: runs of two versions are two groups, and never one figure.
+// TestVersions: runs of two versions are two groups and are never added up.
 func TestVersions(t *testing.T) {
 	cell := known(t).Cell("postgres-session", None, history.GuardNone)
 	var versions []string
@@ -217,8 +219,8 @@ func TestVersions(t *testing.T) {
 
 // TestOnce: the track record of an experiment and its single runs are not added up.
 func TestOnce(t *testing.T) {
-	single := of("repro/x", broke("1", clock))
-	summed := changed(of("repro/x", broke("2", clock)), func(r *Run) { r.Of, r.Met = 3, 2 })
+	single := of("repro/x", brokenRun("1", clock))
+	summed := changed(of("repro/x", brokenRun("2", clock)), func(r *Run) { r.Of, r.Met = 3, 2 })
 	for _, c := range []struct {
 		runs     Evidence
 		broke, n int64
@@ -226,7 +228,7 @@ func TestOnce(t *testing.T) {
 		{Evidence{single, summed}, 2, 3},
 		{Evidence{single}, 1, 1},
 		{Evidence{single, changed(summed, func(r *Run) { r.Verdict, r.Violated, r.Met = checker.Valid, nil, 3 })}, 1, 4},
-		{Evidence{single, of("repro/x", broke("3", clock)), of("repro/x", broke("4", clock)), of("repro/x", broke("5", clock)), summed}, 4, 4},
+		{Evidence{single, of("repro/x", brokenRun("3", clock)), of("repro/x", brokenRun("4", clock)), of("repro/x", brokenRun("5", clock)), summed}, 4, 4},
 	} {
 		g, _ := c.runs.Cell("redis", clock, history.GuardNone).Worst()
 		if g.Broke != c.broke || g.N != c.n {
@@ -235,7 +237,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestFamilies: each lock that somebody may choose is of one family, and no family names a lock twice.
+// TestFamilies: each lock that may be chosen belongs to exactly one family, and no family names a lock twice.
 func TestFamilies(t *testing.T) {
 	seen := make(map[string]int)
 	for _, f := range Families() {
@@ -255,7 +257,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestViews: a decision fits a terminal, the Markdown is short enough to be read, and the page stands alone.
+// TestViews: a decision fits a terminal, the Markdown is short, and the page is self-contained.
 func TestViews(t *testing.T) {
 	e := known(t)
 	queries := []Query{{Need: NeedData}, {Need: NeedOnce}, {Need: NeedWaste}, {Need: NeedFailover}, {Need: NeedInfra}, {Need: NeedLong}}

@@ -18,16 +18,16 @@ import (
 //go:embed evidence.jsonl
 var embeddedEvidence []byte
 
-// Evidence is what is known of locks: runs in the order of locks, faults and times.
+// Evidence is what is known of locks: runs sorted by lock, fault and time.
 type Evidence []Run
 
-// Known is the evidence that is part of this lockcheck.
+// Known is the evidence embedded in this lockcheck.
 func Known() (Evidence, error) { return Read(bytes.NewReader(embeddedEvidence)) }
 
-// maxLine bounds the length of one run, bytes: a sentence of a lock of a user's own is in it.
+// maxLine bounds the JSON of one run, in bytes. A run may contain a sentence from a user's own lock.
 const maxLine = 1 << 20
 
-// Read reads evidence as Write has written it. Errors name the line.
+// Read reads evidence as written by Write. Errors name the line.
 func Read(r io.Reader) (Evidence, error) {
 	var all Evidence
 	lines := bufio.NewScanner(r)
@@ -48,7 +48,7 @@ func Read(r io.Reader) (Evidence, error) {
 	return all, nil
 }
 
-// Write writes evidence as JSON, one run a line.
+// Write writes evidence as JSON, one run per line.
 func (e Evidence) Write(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -60,8 +60,8 @@ func (e Evidence) Write(w io.Writer) error {
 	return nil
 }
 
-// With adds runs. One that is there already stays as it is unless it was judged worse since;
-// none is ever removed.
+// With adds runs. A run that is already there is replaced only if it has been judged worse since. No run is
+// ever removed.
 func (e Evidence) With(more Evidence) Evidence {
 	all := slices.Clone(e)
 	at := make(map[string]int)
@@ -74,7 +74,7 @@ func (e Evidence) With(more Evidence) Evidence {
 		case !there:
 			at[run.ID] = len(all)
 			all = append(all, run)
-		case worse(run.Verdict, all[i].Verdict):
+		case isWorse(run.Verdict, all[i].Verdict):
 			all[i] = run
 		}
 	}
@@ -85,12 +85,12 @@ func (e Evidence) With(more Evidence) Evidence {
 	return all
 }
 
-// worse says whether one verdict of a run tells more against a lock than another of the same.
-func worse(a, b checker.Verdict) bool {
+// isWorse says whether verdict a is more serious than another verdict b of the same run.
+func isWorse(a, b checker.Verdict) bool {
 	return a != b && checker.MostTelling([]checker.Verdict{a, b}) == a
 }
 
-// Locks lists those of which there are runs: in the order of the table of locks, then others.
+// Locks lists the locks that have runs: first in the order of the table of locks, then others.
 func (e Evidence) Locks() []string {
 	var names []string
 	for _, r := range e {

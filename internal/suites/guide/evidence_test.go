@@ -8,10 +8,10 @@ import (
 	"lockcheck/checker"
 )
 
-// TestWith: a run is known by its id, none is dropped, and one that was judged worse since
-// replaces itself, in whatever order they come.
+// TestWith: runs are identified by ID, and none is dropped. A run that was judged worse since replaces
+// itself, in any order of arrival.
 func TestWith(t *testing.T) {
-	a, b := held("a", clock), broke("b", clock)
+	a, b := heldRun("a", clock), brokenRun("b", clock)
 	worseA := changed(a, func(r *Run) { r.Verdict = checker.Violation })
 	for _, c := range []struct {
 		name       string
@@ -31,12 +31,12 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestRead: what is written is read again, and a broken line is named.
+// TestRead: written evidence can be read back, and an error names the broken line.
 func TestRead(t *testing.T) {
-	lost := changed(expired("b", "pause:holder"), func(r *Run) {
+	lost := changed(expiredRun("b", "pause:holder"), func(r *Run) {
 		r.Updates = &Updates{Acknowledged: 7, Lost: 2, Over: checker.OverRuns, Units: units{{K: 2, N: 3}, {K: 0, N: 4}}}
 	})
-	want := Evidence{held("a", clock), lost}
+	want := Evidence{heldRun("a", clock), lost}
 	var b bytes.Buffer
 	if err := want.Write(&b); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestKnown: the evidence of the repository is in order, and each run is there once.
+// TestKnown: the embedded evidence is sorted and has each run once.
 func TestKnown(t *testing.T) {
 	known, err := Known()
 	if err != nil {

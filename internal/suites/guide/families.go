@@ -13,33 +13,33 @@ import (
 type End string
 
 const (
-	EndsTransaction End = "transaction" // of the holder, with which the data commits or not
-	EndsConnection  End = "connection"  // of the holder, which no clock ends
-	EndsSession     End = "session"     // that the client renews by itself and the service times
-	EndsLease       End = "lease"       // that nobody renews unless the program does
-	EndsNever       End = "never"       // until somebody removes it
+	EndsTransaction End = "transaction" // the holder's transaction, with which the data commits or rolls back
+	EndsConnection  End = "connection"  // the holder's connection, which no clock ends
+	EndsSession     End = "session"     // a session that the client keeps alive and the service times out
+	EndsLease       End = "lease"       // a lease that ends unless the program renews it
+	EndsNever       End = "never"       // an operator must remove the lock
 )
 
-// Family is all locks that end, and fail, in the same way. What it says is mechanism: it follows from how
-// the locks work, and needs no run. What runs have measured is Evidence.
+// Family is all locks that end, and fail, in the same way. Its texts describe mechanism: they follow from how
+// the locks work and need no run. Evidence is what runs have measured.
 type Family struct {
 	Name  string
-	Locks []string // implementations, as a test names them
+	Locks []string // implementations, by the names of --lock
 	End   End
-	// Ends says whose clock or what else ends the lock, Survives what of it a restart of its servers
-	// leaves, Breaks when two can act as the holder, Behind what makes that harmless.
+	// Ends says what ends the lock, such as a clock. Survives says what a restart of the servers leaves of
+	// the lock. Breaks says when two workers can act as the holder, and Behind what makes that harmless.
 	Ends, Survives, Breaks, Behind string
-	// GivesWay are the kinds of fault under which, by its mechanism, the service lets two have the lock
+	// GivesWay lists the kinds of fault under which, by its mechanism, the service grants the lock again
 	// although its holder is healthy.
 	GivesWay []string
-	// TokenRestarts says when a fencing token starts again, so that an old holder outranks a new one;
-	// "" for tokens that only grow, and for locks without.
+	// TokenRestarts says when fencing tokens start again, so that an old holder outranks a new one; "" for
+	// tokens that only grow, and for locks without tokens.
 	TokenRestarts string
-	// Condition is what the locks need of their surroundings; "" for nothing.
+	// Condition is what the locks need from their environment; "" for nothing.
 	Condition string
 }
 
-// Families lists all of them.
+// Families lists all families.
 func Families() []Family {
 	const clockStep, restart = "clock:one server", "kill:one server"
 	const guardOfData = "version column (cas) or unique key in your data"
@@ -114,8 +114,8 @@ func Families() []Family {
 	}
 }
 
-// FamilyOf returns the family of a lock, however it is used and whichever version its servers have;
-// false for locks that nobody should choose, and those of a user's own.
+// FamilyOf returns the family of a lock, for any use and any version of its servers; false for locks that
+// should not be chosen and for users' own locks.
 func FamilyOf(lock string) (Family, bool) {
 	name := lock
 	if i := strings.IndexAny(lock, "@+,"); i >= 0 {
@@ -129,11 +129,11 @@ func FamilyOf(lock string) (Family, bool) {
 	return Family{}, false
 }
 
-// Guard is what your resource checks at each access, in the order of how little a program can do wrong
-// with it.
+// guardText describes a guard: what the resource checks at each access. Guards are ordered by how little a
+// program can do wrong with them.
 type guardText struct {
 	name, text string
-	// alone: it does not ask which lock there is, so that runs with any lock count.
+	// alone: the guard does not depend on the lock, so runs with any lock count.
 	alone bool
 }
 
@@ -153,27 +153,27 @@ func guardNamed(name string) guardText {
 	return all[i]
 }
 
-// infoOf is what clients know of a lock, whichever version its servers have.
+// infoOf is the table entry or lock file of a lock, for any version of its servers.
 func infoOf(lock string) (clients.Info, bool) {
 	name, _, _ := strings.Cut(lock, "@")
-	if !lockfile.IsPath(name) { // a page asks tens of thousands of times, and needs no servers
+	if !lockfile.IsPath(name) { // a page asks tens of thousands of times and needs no servers
 		return clients.ByName(name)
 	}
 	found, err := lockfile.Find(name)
 	return found.Info, err == nil
 }
 
-// noServers is what a lock needs that needs no cluster.
+// noServers is the product of a lock that needs no servers.
 const noServers = "none"
 
-// productOf is what somebody has who has the servers of a cluster: one Redis, five, or a cluster of them
-// are all "redis".
+// productOf is the product that runs the servers of a cluster: "redis" for one Redis, for five and for Redis
+// Cluster.
 func productOf(servers string) string {
 	name, _, _ := strings.Cut(servers, "-")
 	return strings.TrimRight(name, "0123456789")
 }
 
-// Products lists what --have accepts, with other names for the same.
+// Products lists what --have accepts, and the aliases of these names.
 func Products() (names []string, aliases map[string]string) {
 	for _, f := range Families() {
 		for _, lock := range f.Locks {

@@ -17,9 +17,9 @@ import (
 //go:embed guide.css
 var style string
 
-// HTML writes the guide as one self-contained page without script, on which one chooses a need and takes
-// away the servers that are not there. Each row has its own advice, because only the browser knows which
-// rows are left: it numbers those, and the style names the first one the answer.
+// HTML writes the guide as one self-contained page without script. A reader chooses a need and removes
+// missing products. Only the browser knows which rows are left, so each row has its own advice. The browser
+// numbers the rows, and the style marks the first one as the answer.
 func (e Evidence) HTML(w io.Writer) error {
 	products, _ := Products()
 	needs := e.All()
@@ -39,8 +39,8 @@ func (e Evidence) HTML(w io.Writer) error {
 			soft("For the runs behind a cell: `lockcheck guide --why etcd/pause:leader`. With your figures: `lockcheck guide --need data --have postgres,redis --work 10m --failover 30s`.")))
 }
 
-// choices is style that shows the section of the chosen need, hides the locks of products that are taken
-// away, and says so where that leaves none.
+// choices is style that shows the section of the chosen need and hides the locks of removed products. It says
+// so if no lock is left.
 func choices(needs []Decision, products []string) string {
 	var b strings.Builder
 	for _, d := range needs {
@@ -56,7 +56,7 @@ func choices(needs []Decision, products []string) string {
 	return b.String()
 }
 
-// products are those of the locks that are left.
+// products lists the products of the decision's choices.
 func (d Decision) products() (all []string) {
 	for _, c := range d.Choices {
 		if product := c.product(); !slices.Contains(all, product) {
@@ -66,7 +66,7 @@ func (d Decision) products() (all []string) {
 	return all
 }
 
-// withCommands shows commands as code.
+// withCommands formats commands as code.
 func withCommands(text string) g.Node {
 	return g.Map(spans(text), func(s span) g.Node {
 		if s.Code {
@@ -76,13 +76,13 @@ func withCommands(text string) g.Node {
 	})
 }
 
-// span is a part of a sentence: a command, or words.
+// span is a part of a sentence: a command or plain words.
 type span struct {
 	Text string
 	Code bool
 }
 
-// spans tells commands, which stand between backticks, from words.
+// spans separates commands, which are in backticks, from words.
 func spans(text string) []span {
 	var all []span
 	for i, part := range strings.Split(text, "`") {
@@ -101,7 +101,7 @@ func (d Decision) node() g.Node {
 		html.Ol(g.Map(d.Choices, d.choice)), html.Ul(g.Map(d.Out, Choice.against)))
 }
 
-// choice is a row of its own, whatever comes before it.
+// choice is a row that makes sense whatever rows come before it.
 func (d Decision) choice(c Choice) g.Node {
 	all := c.facts()
 	if c.Guard != history.GuardNone {

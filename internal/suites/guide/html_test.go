@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPage: whichever servers a reader of the page takes away, the rows that are left begin with what the
-// command line answers to somebody who has the others, and nothing else on the page names a lock to use.
+// TestPage: whatever products a reader removes, the first row left is what the command line answers for the
+// other products. Nothing else on the page recommends a lock.
 func TestPage(t *testing.T) {
 	e := known(t)
 	var b strings.Builder

@@ -13,7 +13,7 @@ import (
 	"lockcheck/reports"
 )
 
-// Command repeats the run: by its name if it is an experiment that is built in.
+// Command repeats the run: by name for a built-in experiment.
 func (r Run) Command() string {
 	if r.Line != "" {
 		return r.Line
@@ -21,8 +21,8 @@ func (r Run) Command() string {
 	return remedies.Command(r.Experiment)
 }
 
-// lineOf returns the command that repeats a run of an experiment that is not built in. An experiment of
-// a user's is found in the files that its command named.
+// lineOf returns the command that repeats a run of an experiment that is not built in. The files named in the
+// original command define a user's experiment.
 func lineOf(h history.Header) string {
 	name := h.Parameters[suites.ExperimentParameter]
 	if strings.HasPrefix(name, "repro/") && (slices.Contains(h.Command, "findings") || slices.Contains(h.Command, "all")) {
@@ -30,17 +30,17 @@ func lineOf(h history.Header) string {
 	}
 	line := reports.CommandLine(without(h.Command, "--store", "--out", "--parallel", "--test-count", "--seed", "--expect"))
 	if name != "" || !slices.Contains(h.Command, "test") || slices.Contains(h.Command, "--schedule") {
-		return line // the seed is that of the schedule, or among those of a series
+		return line // the schedule has its own seed, or the seed is one of a series
 	}
 	return fmt.Sprintf("%s --seed %d", line, h.Seed)
 }
 
-// testLine is the command for a single test with some options.
+// testLine is the command for a single test with the given options.
 func testLine(o runs.Options) string {
 	return reports.CommandLine(append([]string{"lockcheck"}, o.Arguments()...))
 }
 
-// without leaves flags out that do not decide what a run is.
+// without removes flags that do not affect what a run does.
 func without(command []string, flags ...string) []string {
 	var kept []string
 	for i := 0; i < len(command); i++ {

@@ -8,7 +8,7 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// TestLine: the command that repeats a run, and nothing of the machine on which it was made.
+// TestLine: the command repeats the run and mentions nothing of the machine that made it.
 func TestLine(t *testing.T) {
 	for _, c := range []struct {
 		experiment, command string
@@ -27,7 +27,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestCommandOf: experiments are run by name.
+// TestCommandOf: built-in experiments are run by name.
 func TestCommandOf(t *testing.T) {
 	for experiment, want := range map[string]string{
 		"repro/redlock-clock-jump": "lockcheck repro redlock-clock-jump", "repro/redlock-clock-jump/control": "lockcheck repro redlock-clock-jump --control",

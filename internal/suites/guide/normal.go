@@ -12,18 +12,18 @@ import (
 	"lockcheck/reports"
 )
 
-// Parts of the name of a fault after its kind and target. Each makes it a fault of its own:
-// that a lock stood a short pause says nothing of a long one.
+// Suffixes of a fault's name after kind and target. Each suffix makes a separate fault: that a lock survived
+// a short pause says nothing about a long one.
 const (
-	briefly   = " briefly"       // it was over before the lock could end by itself
+	briefly   = " briefly"       // it ended before the lock could expire
 	backwards = " back"          // of a clock
 	partly    = " partly"        // only some of the usual peers were out of reach
-	amongOnes = " among servers" // servers from servers, not from workers
+	amongOnes = " among servers" // servers were cut off from servers, not from workers
 )
 
-// Normal is the name under which the faults of a cell of a comparison are known, such as
-// "clock" or "pause:holder": kind and target, "None" for none, with a comma between several.
-// Of a fault that there is not it is the text itself.
+// Normal is the canonical name of the faults of a comparison's cell, such as "clock" or "pause:holder". The
+// name is kind and target, None for no fault, with a comma between several faults. The name of an unknown
+// fault is the text itself.
 func Normal(faults string) string {
 	requests, err := nemesis.ParseRequests(faults)
 	if err != nil {
@@ -40,7 +40,7 @@ func Normal(faults string) string {
 	return strings.Join(names, ",")
 }
 
-// Usual lists the faults that every lock is compared under, by name.
+// Usual lists the faults that every lock is compared under, by canonical name.
 func Usual() []string {
 	var names []string
 	for _, fault := range matrix.RandomFaults() {
@@ -49,13 +49,13 @@ func Usual() []string {
 	return names
 }
 
-type ends struct {
-	lease time.Duration // after which that of a silent holder is free for certain; 0 for never
-	cut   time.Duration // after which one without a lease ends with a connection that is cut; 0 for never
+type lockEnds struct {
+	lease time.Duration // after this time the lock of a silent holder is free for certain; 0 for never
+	cut   time.Duration // after this time a cut connection ends a lock without a lease; 0 for never
 }
 
-// faultsOf lists the faults of a run: those of its schedule and what became of them.
-func faultsOf(d reports.Document, schedule nemesis.Schedule, lock ends) []Fault {
+// faultsOf lists the faults in a run's schedule and what became of them.
+func faultsOf(d reports.Document, schedule nemesis.Schedule, lock lockEnds) []Fault {
 	var all []Fault
 	for _, step := range schedule.Steps {
 		name := nameOf(step, d.Header, lock)
@@ -79,7 +79,7 @@ func faultsOf(d reports.Document, schedule nemesis.Schedule, lock ends) []Fault 
 	return all
 }
 
-func nameOf(s nemesis.Step, h history.Header, lock ends) string {
+func nameOf(s nemesis.Step, h history.Header, lock lockEnds) string {
 	whom := whomOf(s, h)
 	name := s.Fault + ":" + whom
 	onWorkers := nemesis.MeansWorkers(whom)
@@ -97,15 +97,15 @@ func nameOf(s nemesis.Step, h history.Header, lock ends) string {
 	return name
 }
 
-// whomOf is the role of the target. Nodes that a schedule names have that of a random one
-// that could have hit them.
+// whomOf is the role of the target. Nodes that a schedule names get the role of a random target that could
+// have been them.
 func whomOf(s nemesis.Step, h history.Header) string {
 	names := strings.Split(s.Target, ",")
 	servers, workers := 0, 0
 	for _, name := range names {
 		name = strings.TrimSpace(name)
-		servers += one(slices.Contains(h.Servers, name))
-		workers += one(slices.Contains(h.Workers, name))
+		servers += boolToInt(slices.Contains(h.Servers, name))
+		workers += boolToInt(slices.Contains(h.Workers, name))
 	}
 	switch n := len(h.Servers); {
 	case workers == 1 && len(names) == 1 && s.When == nemesis.WhenHolding && cmp.Or(s.Of, s.Target) == s.Target:
@@ -126,7 +126,7 @@ func whomOf(s nemesis.Step, h history.Header) string {
 	return role(s.Target)
 }
 
-// role gives those that mean the same one name.
+// role returns one name for roles that mean the same.
 func role(target string) string {
 	switch target {
 	case "", "one", "follower":
@@ -135,8 +135,7 @@ func role(target string) string {
 	return target
 }
 
-// peersOf tells the cases apart in which a fault of the network leaves some of the usual
-// peers within reach.
+// peersOf distinguishes network faults that leave some of the usual peers within reach.
 func peersOf(s nemesis.Step, onWorkers bool) string {
 	usual := "workers"
 	if onWorkers {
@@ -151,7 +150,7 @@ func peersOf(s nemesis.Step, onWorkers bool) string {
 	return partly
 }
 
-func one(is bool) int {
+func boolToInt(is bool) int {
 	if is {
 		return 1
 	}

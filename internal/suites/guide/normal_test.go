@@ -11,7 +11,7 @@ import (
 	"lockcheck/reports"
 )
 
-// TestNormal: a cell of a comparison and the steps of its runs have one name.
+// TestNormal: a cell of a comparison and the steps of its runs have the same name.
 func TestNormal(t *testing.T) {
 	for text, want := range map[string]string{
 		"": None, "none": None, "pause:holder": "pause:holder", "clock": "clock:one server", "clock:one": "clock:one server",
@@ -24,7 +24,7 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// TestFaultsOf: what a schedule did, by the name under which it is known.
+// TestFaultsOf: the steps of a schedule get canonical names.
 func TestFaultsOf(t *testing.T) {
 	const lease = 2 * time.Second
 	span := func(text string) nemesis.Span {
@@ -66,14 +66,15 @@ func TestFaultsOf(t *testing.T) {
 				{ID: "x", Applied: true, Proven: true, Exercised: true}, {ID: "x-other", Applied: true, Proven: true, Exercised: true},
 			}}}
 			want := []Fault{{Name: c.want, Asked: 1, Met: 1}}
-			if got := faultsOf(d, nemesis.Schedule{Steps: []nemesis.Step{c.step}}, ends{lease: lease}); !slices.Equal(got, want) {
+			if got := faultsOf(d, nemesis.Schedule{Steps: []nemesis.Step{c.step}}, lockEnds{lease: lease}); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// TestConnectionCut: what ends with its connection ends by no stop, and by no cut that is over before.
+// TestConnectionCut: a pause does not end a lock that ends with its connection, and neither does a cut that
+// is too short.
 func TestConnectionCut(t *testing.T) {
 	h := history.Header{Workers: []string{"w1", "w2"}, Servers: []string{"n1"}}
 	for _, c := range []struct {
@@ -87,21 +88,21 @@ func TestConnectionCut(t *testing.T) {
 		{nemesis.Step{Fault: "pause", Target: "one", For: nemesis.Span{Plus: 6 * time.Second}}, "pause:one server"},
 		{nemesis.Step{Fault: "kill", Target: "one", For: nemesis.Span{Plus: 2 * time.Second}}, "kill:one server"},
 	} {
-		if got := nameOf(c.step, h, ends{cut: 5 * time.Second}); got != c.want {
+		if got := nameOf(c.step, h, lockEnds{cut: 5 * time.Second}); got != c.want {
 			t.Errorf("%s of %s for %s: %s, want %s", c.step.Fault, c.step.Target, c.step.For, got, c.want)
 		}
 	}
 }
 
-// TestFaultsMet: only what was proven and met somebody counts, and what never began was asked
-// for all the same.
+// TestFaultsMet: only faults that were proven and exercised count as met. A fault that never began still
+// counts as asked.
 func TestFaultsMet(t *testing.T) {
 	steps := []nemesis.Step{{ID: "a", Fault: "kill", Target: "n1"}, {ID: "b", Fault: "kill", Target: "n1"}, {ID: "c", Fault: "kill", Target: "n1"}}
 	d := reports.Document{Header: history.Header{Servers: []string{"n1"}}, Results: checker.Results{Faults: []checker.FaultCoverage{
 		{ID: "a", Applied: true, Proven: true, Exercised: true}, {ID: "b", Applied: true, Exercised: true},
 	}}}
 	want := []Fault{{Name: "kill:one server", Asked: 3, Met: 1}}
-	if got := faultsOf(d, nemesis.Schedule{Steps: steps}, ends{}); !slices.Equal(got, want) {
+	if got := faultsOf(d, nemesis.Schedule{Steps: steps}, lockEnds{}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -13,11 +13,10 @@ import (
 	"lockcheck/nemesis"
 )
 
-// late says whether the lock of a silent holder passed on later than the liveness checker
-// lets it. That checker judges only what is left when faults are over, so it knows nothing of
-// a lease that a moved clock puts off. Nothing else does: any other delay is that of servers
-// out of reach, or of a busy machine.
-func (r Run) late() bool {
+// passedOnLate says whether the lock of a silent holder passed on later than the liveness checker allows. That
+// checker judges only what is left after the faults, so it cannot see a lease that a moved clock extends.
+// Other delays do not count: they come from unreachable servers or a busy machine.
+func (r Run) passedOnLate() bool {
 	if r.Verdict != checker.Valid || r.Failover == nil || len(r.clocksMoved()) == 0 {
 		return false
 	}
@@ -25,11 +24,11 @@ func (r Run) late() bool {
 	return known && r.Failover.Longest > r.freeAfter(info)+info.Grace+checker.LivenessGrace
 }
 
-// tooShort says whether a fault that keeps holders and servers apart, and lets holders work on,
-// could do nothing: all sections were over before the lock of a silent holder could pass on.
-// Experiments are aimed, at that or at something else.
+// tooShort says whether a fault that separates holders from servers, but lets holders work on, could have no
+// effect. It could have none if all sections ended before the lock of a silent holder could pass on.
+// Experiments are exempt, because they are aimed.
 func (r Run) tooShort(fault string) bool {
-	kind, whom := split(fault)
+	kind, whom := splitFault(fault)
 	stops, ends, cuts := history.Does(kind, history.Stops), history.Does(kind, history.Ends), history.Does(kind, history.Cuts)
 	switch {
 	case r.Experiment != "":
@@ -40,39 +39,38 @@ func (r Run) tooShort(fault string) bool {
 	return (stops || ends || cuts) && r.section() <= max(r.silentFor(), runs.DefaultSection().Max)
 }
 
-// silentFor is how long a holder can be silent before its lock passes on at the soonest; 0 if it
-// never does.
+// silentFor is how long a holder can be silent before its lock may pass on; 0 if it never passes on.
 func (r Run) silentFor() time.Duration {
 	info, known := infoOf(r.Lock)
 	switch {
 	case !known:
 		return r.Lease
-	case info.TTL == 0: // it ends with a connection, if ever
+	case info.TTL == 0: // it ends with a connection, if at all
 		return info.Grace
 	}
 	return r.freeAfter(info)
 }
 
-// longWork says whether work took longer than a lease that nobody renewed, as it was asked to:
-// then the lock passes on at each turn, and no fault can be held to have done it.
+// longWork says whether work took longer than an unrenewed lease because the run asked for it. Then the lock
+// passes on in every section, and no fault can be blamed.
 func (r Run) longWork() bool { return r.Causes[checker.CauseOutlasted] > 0 && r.outlastsLease() }
 
-// outlastsLease says whether work was asked to take longer than a lease that nobody renews.
+// outlastsLease says whether the run asked for work that takes longer than an unrenewed lease.
 func (r Run) outlastsLease() bool {
 	info, _ := infoOf(r.Lock)
 	return r.Lease > 0 && !info.Session && r.section() > r.Lease && !r.Renewed
 }
 
-// freeAfter is after which time the lock of a silent holder is free by its rule; 0 if it never
-// is, or ends with a connection.
+// freeAfter is when the lock of a silent holder is free according to the lock's rule; 0 if it never is, or
+// ends with a connection.
 func (r Run) freeAfter(info clients.Info) time.Duration {
 	return info.Effective(r.Lease, r.lockDelay(info))
 }
 
-// lockDelay is for how long the service kept the lock of a session that ended from others.
+// lockDelay is how long the service kept the lock from others after a session ended.
 func (r Run) lockDelay(info clients.Info) time.Duration {
 	if info.LockDelay == 0 {
-		return 0 // experiments that are made with many locks set it for all of them
+		return 0 // experiments with many locks set it for all of them
 	}
 	if r.LockDelay != nil {
 		return *r.LockDelay
@@ -80,10 +78,10 @@ func (r Run) lockDelay(info clients.Info) time.Duration {
 	return info.LockDelay
 }
 
-// section is the longest that a holder's work was asked to take.
+// section is the longest section that the run asked for.
 func (r Run) section() time.Duration { return cmp.Or(r.Section, runs.DefaultSection().Max) }
 
-// setup is all that the run did otherwise than the lock is usually used.
+// setup lists everything that was unusual in the run.
 func (r Run) setup() []string {
 	all := slices.Clone(r.Setup)
 	info, known := infoOf(r.Lock)
@@ -99,7 +97,7 @@ func (r Run) setup() []string {
 	return all
 }
 
-// clocksMoved are the faults that are proven to have moved a clock.
+// clocksMoved lists the faults that were proven to move a clock.
 func (r Run) clocksMoved() []string {
 	var names []string
 	for _, f := range r.Faults {
@@ -111,6 +109,6 @@ func (r Run) clocksMoved() []string {
 }
 
 func (f Fault) movesClock() bool {
-	kind, _ := split(f.Name)
+	kind, _ := splitFault(f.Name)
 	return history.Does(kind, history.Steps)
 }

@@ -8,15 +8,15 @@ import (
 	"lockcheck/checker"
 )
 
-// TestTooShort: a holder that is cut off must work on until the lock passes on, or the run cannot
-// tell; whoever is stopped or aimed at can.
+// TestTooShort: a run with a holder that is cut off is conclusive only if the holder works until the lock
+// passes on. Pauses and aimed experiments are always conclusive.
 func TestTooShort(t *testing.T) {
 	const s = time.Second
 	aimed := func(r *Run) { r.Experiment = "claim/x" }
 	endless := func(r *Run) { r.Lease = 0 }
 	for _, c := range []struct {
 		name, lock, fault string
-		section           time.Duration // 0 for the usual length
+		section           time.Duration // 0 for the default length
 		change            func(*Run)
 		short             bool
 	}{
@@ -43,7 +43,7 @@ func TestTooShort(t *testing.T) {
 		{name: "a lock whose rule is not known", lock: "mine", fault: "partition:holder", short: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := held("1", c.fault)
+			run := heldRun("1", c.fault)
 			run.Lock, run.Lease, run.Section = c.lock, 3*s, c.section
 			if c.change != nil {
 				c.change(&run)
@@ -55,8 +55,8 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestLate: a lock is late by its own rule only, and only where a clock was moved; a busy machine
-// is no reason to accuse it.
+// TestLate: a lock is late only by its own rule and only if a clock moved. A busy machine is no reason to
+// accuse it.
 func TestLate(t *testing.T) {
 	longDelay := 50 * time.Second
 	const ms = time.Millisecond
@@ -84,20 +84,20 @@ func TestLate(t *testing.T) {
 		{name: "a lock whose rule is not known", lock: "mine", after: time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := passedOn(c.after, held("1", "kill:holder", clock+backwards))
+			run := passedOn(c.after, heldRun("1", "kill:holder", clock+backwards))
 			run.Lock = c.lock
 			if c.change != nil {
 				c.change(&run)
 			}
-			if got := run.late(); got != c.late {
+			if got := run.passedOnLate(); got != c.late {
 				t.Errorf("%s after %s: late %v", c.lock, c.after, got)
 			}
 		})
 	}
 }
 
-// TestLongWork: it is the work that was asked to be longer than a lease which nobody renews; work
-// that a pause made longer is not.
+// TestLongWork: work counts as long if the run asked for it to outlast an unrenewed lease. Work that a pause
+// made longer does not count.
 func TestLongWork(t *testing.T) {
 	const long = 4 * time.Second
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestLongWork(t *testing.T) {
 	}
 }
 
-// TestSetup: what a run did otherwise than usual, and no more.
+// TestSetup: the setup lists what was unusual in a run, and nothing else.
 func TestSetup(t *testing.T) {
 	delay := func(d time.Duration) *time.Duration { return &d }
 	for _, c := range []struct {

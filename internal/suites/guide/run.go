@@ -1,9 +1,9 @@
-// Package guide has what runs have shown of each lock under each fault, the worst that is
-// known before all that came later.
+// Package guide collects what runs have shown of each lock under each fault. The worst result known counts,
+// whatever came later.
 //
-// Its evidence is one Run for each run, in a file of the repository that is part of the
-// program. A run is judged by what it did, whatever it was called: the control of a
-// reproduction is evidence of its own lock, faults and guard alone.
+// Its evidence has one Run per run and is embedded from a file of the repository. A run is judged by what it
+// did, whatever its name: the control of a reproduction is evidence only about its own lock, faults and
+// guard.
 package guide
 
 import (
@@ -24,66 +24,65 @@ type Run struct {
 	When      string `json:"when"` // RFC 3339
 	Lockcheck string `json:"lockcheck"`
 
-	// Lock as a test names it, with "@" and the version of its servers if that is not the
-	// usual one.
+	// Lock as a test names it, followed by "@" and the version of its servers if that is not the default
+	// version.
 	Lock     string            `json:"lock"`
 	Servers  int               `json:"servers,omitempty"`
 	Versions map[string]string `json:"versions,omitempty"` // of servers and client modules
 	Workload string            `json:"workload"`
 	Guard    string            `json:"guard"`
-	Lease    time.Duration     `json:"lease_ns,omitempty"` // 0 for a lock that never ends by itself
+	Lease    time.Duration     `json:"lease_ns,omitempty"` // 0 for a lock that never expires
 	Seed     uint64            `json:"seed"`
-	// Experiment names the test if it is one that is known, as in
-	// "repro/redlock-clock-jump/control" or, of a trial, "attack/clock-stepped"; "" for random faults.
+	// Experiment names a known test, such as "repro/redlock-clock-jump/control" or, for a trial,
+	// "attack/clock-stepped"; "" for random faults.
 	Experiment string `json:"experiment,omitempty"`
-	// Setup is what it did otherwise than the lock is usually used, in words.
+	// Setup lists in words where the run differed from the normal use of the lock.
 	Setup []string `json:"setup,omitempty"`
-	// Faults that it asked for, by name.
+	// Faults that the run asked for, by canonical name.
 	Faults []Fault `json:"faults,omitempty"`
 
 	Verdict  checker.Verdict    `json:"verdict"`
 	Sentence string             `json:"sentence"`
-	Violated []checker.Property `json:"violated,omitempty"` // of those required
-	// DoubleGrants and UsesAfterExpiry are overlapping holders by their class.
+	Violated []checker.Property `json:"violated,omitempty"` // required properties only
+	// DoubleGrants and UsesAfterExpiry count overlapping holders by class.
 	DoubleGrants    int64 `json:"double_grants,omitempty"`
 	UsesAfterExpiry int64 `json:"uses_after_expiry,omitempty"`
-	// Causes of all violations, see checker.Finding.
+	// Causes counts the causes of all violations, see checker.Finding.
 	Causes map[string]int64 `json:"causes,omitempty"`
-	// Updates is nil for a run of which none was acknowledged.
+	// Updates is nil if the run acknowledged no update.
 	Updates *Updates `json:"updates,omitempty"`
 
-	// Acquire is how long it took to get the lock while nobody else wanted it, of a run
-	// without faults; nil for others.
+	// Acquire is how long uncontended acquires took in a run without faults; nil for other runs.
 	Acquire *Acquire `json:"acquire,omitempty"`
-	// Failover is how long the lock took to pass on from holders that were stopped, cut off
-	// or killed; nil if there was none of them.
+	// Failover is how long the lock took to pass on from holders that were paused, cut off or killed; nil if
+	// there were none.
 	Failover *Failover `json:"failover,omitempty"`
 
-	// Section is the longest that a holder's work was asked to take; 0 where nothing is known.
+	// Section is the longest section that the run asked for; 0 if unknown.
 	Section time.Duration `json:"section_ns,omitempty"`
 	// Renewed says that workers were asked to renew their leases.
 	Renewed bool `json:"renewed,omitempty"`
-	// LockDelay is what the run set it to; nil for the delay of the lock.
+	// LockDelay is the delay that the run set; nil for the lock's own delay.
 	LockDelay *time.Duration `json:"lock_delay_ns,omitempty"`
 
-	// Of is how many runs of one experiment the line sums up, of which Met gave what the line says;
-	// 0 for a single run. Runs that are no longer stored are known from the track record only.
+	// Of is how many runs of an experiment the entry sums up, and Met how many of them gave the result of the
+	// entry; 0 for a single run. Runs that are no longer stored are known only from such sums.
 	Of  int64 `json:"of,omitempty"`
 	Met int64 `json:"met,omitempty"`
 
-	// Line repeats the run; "" for an experiment that is built in, see Command.
+	// Line repeats the run; "" for a built-in experiment, see Command.
 	Line string `json:"line,omitempty"`
 
 	// refused: the guard refused accesses that would have broken the run.
 	refused bool
 }
 
-// unguarded is a run behind a guard as what it shows of the lock alone, which knows of no guard:
-// two held it at once. It is false of a run that shows no such thing, or not by which fault.
+// unguarded turns a run behind a guard into evidence about the lock alone: two workers held the lock at once.
+// It is false if the run shows no overlap, or if it is unclear which fault caused the overlap.
 func (r Run) unguarded() (Run, bool) {
 	proven := 0
 	for _, f := range r.Faults {
-		proven += one(f.Met > 0)
+		proven += boolToInt(f.Met > 0)
 	}
 	overlapped := r.DoubleGrants+r.UsesAfterExpiry > 0
 	if r.Guard == history.GuardNone || !overlapped || proven != len(r.Faults) || proven > 1 || r.outlastsLease() {
@@ -97,13 +96,13 @@ func (r Run) unguarded() (Run, bool) {
 // Fault is one kind of fault at one kind of target.
 type Fault struct {
 	Name string `json:"name"` // see Normal
-	// Asked is how often it was tried, Met how often of those it was proven by its target and met
-	// somebody: only then it counts.
+	// Asked is how often the fault was requested. Met is how often it was both proven by its target and
+	// exercised; only then does it count.
 	Asked int `json:"asked"`
 	Met   int `json:"met"`
 }
 
-// Updates sums up what became of acknowledged updates, see checker.UpdateSummary.
+// Updates sums up what happened to acknowledged updates, see checker.UpdateSummary.
 type Updates struct {
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
@@ -112,7 +111,8 @@ type Updates struct {
 	Units units  `json:"units,omitempty"`
 }
 
-// units are written as one flat list, lost and acknowledged in turn: they are most of a run.
+// units are encoded as one flat list, lost and acknowledged alternating, because they are most of a run's
+// data.
 type units []stats.Count
 
 func (u units) MarshalJSON() ([]byte, error) {
@@ -148,60 +148,60 @@ type Acquire struct {
 // Failover sums up checker.FailoverSummary.
 type Failover struct {
 	Holders int64         `json:"holders"`
-	Stuck   int64         `json:"stuck,omitempty"` // of those, whose lock nobody was granted again
+	Stuck   int64         `json:"stuck,omitempty"` // holders whose lock was never granted again
 	Median  time.Duration `json:"median_ns"`
 	Longest time.Duration `json:"longest_ns"`
 }
 
-// Names of what is no fault of lockcheck's own.
+// Entries in place of a fault.
 const (
-	// None is no fault at all.
+	// None means no fault.
 	None = "none"
-	// LongWork is work that takes longer than a lease which nobody renews.
+	// LongWork is work that takes longer than an unrenewed lease.
 	LongWork = "work longer than the lease"
 )
 
-// Class says whose fault it is that a lock was broken.
+// Class says who or what is responsible for a break.
 type Class string
 
 const (
-	// ByLock: the service gave the lock away twice, or its client did wrong.
+	// ByLock: the service granted the lock twice, or the client library misbehaved.
 	ByLock Class = "by the lock"
-	// ByExpiry: a holder went on after its lease had ended. No lease prevents that; a guard
-	// or a check is needed.
+	// ByExpiry: a holder continued after its lease had ended. No lease prevents that; a guard or a check is
+	// needed.
 	ByExpiry Class = "after expiry"
-	// ByUse: it was written without the lock, for the answer to a request was ignored.
+	// ByUse: the program wrote without the lock, because it ignored the answer to a request.
 	ByUse Class = "by its use"
-	// ByToken: a fencing token did not increase, and nothing else was violated.
+	// ByToken: a fencing token did not increase, and nothing worse was violated.
 	ByToken Class = "by its token"
-	// Stuck: nothing was lost, but nobody was granted the lock again.
+	// Stuck: nothing was lost, but no worker was granted the lock again.
 	Stuck Class = "stuck"
 	// Late: nothing was lost, but the lock passed on much later than its rule says.
 	Late Class = "late"
 )
 
-// severity is the order of classes, the worst first.
+// severity is the rank of a class, the worst first.
 func (c Class) severity() int {
 	return slices.Index([]Class{ByLock, ByExpiry, ByUse, ByToken, Stuck, Late}, c)
 }
 
-// Breaks says whether the run shows the lock broken; one that is undecided or broken itself
-// shows nothing.
-func (r Run) Breaks() bool { return r.Verdict == checker.Violation || r.late() }
+// Breaks says whether the run shows that the lock broke. A run that is undecided or broken itself shows
+// nothing.
+func (r Run) Breaks() bool { return r.Verdict == checker.Violation || r.passedOnLate() }
 
-// endsWithConnection says of a lock that lockcheck knows whether it lasts as long as its connection.
+// endsWithConnection says whether a known lock lasts as long as its connection.
 func endsWithConnection(lock string) bool {
 	family, known := FamilyOf(lock)
 	return known && (family.End == EndsConnection || family.End == EndsTransaction)
 }
 
-// Class of a run that breaks; one without a cause that is known to be inherent is
-// held against the lock.
+// Class classifies a run that breaks. A break without a cause that is known to be inherent counts against the
+// lock.
 func (r Run) Class() Class {
 	switch {
 	case r.refused && r.DoubleGrants == 0:
 		return ByExpiry
-	case r.late():
+	case r.passedOnLate():
 		return Late
 	case r.violatedOnly(checker.Liveness):
 		return Stuck
@@ -213,7 +213,8 @@ func (r Run) Class() Class {
 		if r.Causes[cause.Name] == 0 {
 			continue
 		}
-		// A lock without a lease ends with its connection, and so with its server: the service gave nothing away.
+		// A lock without a lease ends with its connection, and so with its server. The service did not grant
+		// it twice.
 		if !cause.Inherent && !(cause.Name == checker.CauseServerLost && endsWithConnection(r.Lock)) {
 			return ByLock
 		}
@@ -230,7 +231,7 @@ func (r Run) Class() Class {
 	return ByExpiry
 }
 
-// violatedOnly says that some of these properties were violated, and no other.
+// violatedOnly says whether some of these properties were violated, and no other.
 func (r Run) violatedOnly(these ...checker.Property) bool {
 	return len(r.Violated) > 0 && !slices.ContainsFunc(r.Violated, func(p checker.Property) bool { return !slices.Contains(these, p) })
 }
@@ -238,7 +239,7 @@ func (r Run) violatedOnly(these ...checker.Property) bool {
 // Control says whether the run was the control of a reproduction or claim.
 func (r Run) Control() bool { return strings.HasSuffix(r.Experiment, "/control") }
 
-// fault returns what became of a fault in the run; false if it was not asked for.
+// fault returns a fault of the run; false if the run did not ask for it.
 func (r Run) fault(name string) (Fault, bool) {
 	i := slices.IndexFunc(r.Faults, func(f Fault) bool { return f.Name == name })
 	if i < 0 {
@@ -247,28 +248,28 @@ func (r Run) fault(name string) (Fault, bool) {
 	return r.Faults[i], true
 }
 
-// shows is how many runs the line stands for that gave its verdict.
-func (r Run) shows() int64 {
+// runsWithVerdict is the number of runs behind the entry that gave its verdict.
+func (r Run) runsWithVerdict() int64 {
 	if r.Of == 0 {
 		return 1
 	}
 	return r.Met
 }
 
-// tells is how many runs the line stands for that say something. Of a sum of runs that broke the
-// lock, those that did not are among them; of one that held, those are runs that said nothing.
-func (r Run) tells() int64 {
+// conclusiveRuns is the number of conclusive runs behind the entry. If the entry sums up breaks, the other runs are
+// conclusive too. If it sums up runs that held, the other runs were inconclusive.
+func (r Run) conclusiveRuns() int64 {
 	if r.Of > 0 && r.Breaks() {
 		return r.Of
 	}
-	return r.shows()
+	return r.runsWithVerdict()
 }
 
-// products are servers by which a version is named, those that make the difference first.
+// products are the servers whose version represents the run, in order of priority.
 var products = [...]string{"kube-apiserver", "postgres", "etcd", "zookeeper", "consul", "nats", "mariadb", "memcached", "valkey", "redis"}
 
-// Version names the servers of the run and their version, as in "etcd 3.6.16"; "" for a lock
-// without servers.
+// Version names the servers of the run and their version, such as "etcd 3.6.16"; "" for a lock without
+// servers.
 func (r Run) Version() string {
 	for _, product := range products {
 		if words := strings.Fields(r.Versions[product]); len(words) > 0 {
@@ -279,9 +280,9 @@ func (r Run) Version() string {
 	return ""
 }
 
-// series is the release line of a version: releases of one line differ by repairs, and what breaks one is
-// held against all. PostgreSQL numbers lines by one number, others by two.
-func series(version string) string {
+// releaseLine is the release line of a version. Releases of one line differ by fixes, and a break in one counts
+// against all. PostgreSQL numbers its lines with one number, other products with two.
+func releaseLine(version string) string {
 	product, number, _ := strings.Cut(version, " ")
 	parts := strings.Split(number, ".")
 	if product == "postgres" {

@@ -10,17 +10,17 @@ import (
 	"lockcheck/reports"
 )
 
-// Story is a question as somebody asks it, and the answer that must come out. If new evidence changes the
-// answer, a test names the story.
+// Story is a user's question, and the answer that must come out. If new evidence changes the answer, a test
+// names the story.
 type Story struct {
 	Text string
 	Query
-	Lock, Guard string // that must come first; "" for none
+	Lock, Guard string // the expected first choice; "" for none
 	Why         string
-	Shown       string // the run that shows it: a command
+	Shown       string // the command of a run that shows it
 }
 
-// Stories lists twelve of them.
+// Stories lists twelve stories.
 func Stories() []Story {
 	return []Story{
 		{
@@ -98,7 +98,7 @@ func Stories() []Story {
 	}
 }
 
-// Stories writes each story with the decision that the evidence gives today.
+// Stories writes each story with the decision that follows from the present evidence.
 func (e Evidence) Stories(w io.Writer, o reports.TerminalOptions) error {
 	p := page{width: width(o)}
 	for i, s := range Stories() {
@@ -106,18 +106,18 @@ func (e Evidence) Stories(w io.Writer, o reports.TerminalOptions) error {
 		if d := e.Decide(s.Query); len(d.Choices) > 0 {
 			answer = d.Choices[0].name()
 		}
-		p.hang(fmt.Sprintf("%2d  ", i+1), s.Text)
-		p.hang("    → ", answer+". "+s.Why)
+		p.writeIndented(fmt.Sprintf("%2d  ", i+1), s.Text)
+		p.writeIndented("    → ", answer+". "+s.Why)
 		p.line("      " + o.CommandLine(s.command()))
 		p.line("      " + o.CommandLine(s.Shown))
 		p.line("")
 	}
-	p.hang("", External)
+	p.writeIndented("", External)
 	_, err := io.WriteString(w, p.b.String())
 	return err
 }
 
-// command asks what the story asks.
+// command asks the question of the story.
 func (s Story) command() string {
 	args := []string{"lockcheck guide --need " + string(s.Need), "--have " + strings.Join(s.Have, ",")}
 	if s.Work > 0 {

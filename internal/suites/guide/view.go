@@ -12,32 +12,32 @@ import (
 	"lockcheck/reports"
 )
 
-// What every page says. External is what no lock can do.
+// Sentences that every page has. External says what no lock can do.
 const (
 	External     = "No lock stops a second card charge, mail or call to a service: give each an idempotency key that the other side checks (`lockcheck repro claims run --only claim/jobs-paused`)."
 	oneRunProves = "A run shows that a lock can break, never that it cannot."
 )
 
-// What remains without a lock.
+// Texts for a query without an answer.
 const (
 	nothingFits = "No lock fits."
 	alternative = "Let one host do the work and accept that no other host takes over, or add a database."
 )
 
-// maxChoices is how many rows a decision has at most.
+// maxChoices bounds the rows of a decision.
 const maxChoices = 6
 
 // Advice is the answer in a few sentences.
 func (d Decision) Advice() string {
 	if len(d.Choices) == 0 {
-		return d.nothing()
+		return d.noAnswer()
 	}
 	first := d.Choices[0]
 	text := "Use " + first.name() + " (" + first.Family.Name + ")"
 	if first.Guard != history.GuardNone {
 		text += ": " + d.guardText(first) + ". " + d.breaks(first)
 	} else {
-		text += ". Work is done twice when " + d.shown(first) + "."
+		text += ". Work is done twice when " + d.breakText(first) + "."
 	}
 	if len(d.Choices) > 1 {
 		text += " Second choice: " + d.Choices[1].name() + "."
@@ -45,8 +45,8 @@ func (d Decision) Advice() string {
 	return text + d.doNot()
 }
 
-// guardText says what to do about the guard of a choice. Where the result of a job goes into the database of
-// the lock, that is what checks its key.
+// guardText says how to use the guard of a choice. If the result of a job goes into the lock's database, that
+// database checks the key.
 func (d Decision) guardText(c Choice) string {
 	if info, _ := infoOf(c.Lock); d.Need == NeedOnce && info.Data && !d.External {
 		return "insert a unique row, such as (job, date), in the transaction that writes the result; if the row is there, the job was done"
@@ -55,19 +55,19 @@ func (d Decision) guardText(c Choice) string {
 }
 
 func (d Decision) breaks(c Choice) string {
-	return "Without the guard it breaks when " + d.shown(c) + "."
+	return "Without the guard it breaks when " + d.breakText(c) + "."
 }
 
-// shown is how a lock breaks as a run has shown it, or else by its mechanism.
-func (d Decision) shown(c Choice) string {
+// breakText is how a lock breaks according to a run, or else according to its mechanism.
+func (d Decision) breakText(c Choice) string {
 	if c.Alone == nil {
 		return c.Family.Breaks + " (by mechanism; no run shows it)"
 	}
 	return c.Alone.words()
 }
 
-// nothing says why no lock is an answer.
-func (d Decision) nothing() string {
+// noAnswer says why no lock is an answer.
+func (d Decision) noAnswer() string {
 	text := nothingFits
 	for _, c := range d.Out[:min(3, len(d.Out))] {
 		text += " Do not use " + c.Lock + ", because " + c.because() + "."
@@ -85,11 +85,12 @@ func (c Choice) because() string {
 	return c.Against + " (" + c.AgainstShown.measured() + ")"
 }
 
-// doNot names the worst mistake that is at hand: what was ruled out, or the lock that gives way most, without a guard.
+// doNot names the worst likely mistake: a lock that was ruled out, or, without a guard, the lock that fails
+// under most faults.
 func (d Decision) doNot() string {
 	guarded := d.Need == NeedData || d.Need == NeedOnce || d.Need == NeedLong
 	i := slices.IndexFunc(d.Out, func(c Choice) bool { return c.AgainstShown != nil })
-	worst := slices.MaxFunc(d.Choices, func(a, b Choice) int { return a.giveWay() - b.giveWay() })
+	worst := slices.MaxFunc(d.Choices, func(a, b Choice) int { return a.faultyKinds() - b.faultyKinds() })
 	switch {
 	case i >= 0 && !(guarded && len(d.Choices) > 1):
 		return " Do not use " + d.Out[i].Lock + ", because " + d.Out[i].because() + "."
@@ -123,7 +124,7 @@ func (d Decision) Title() string {
 	return strings.Join(parts, " · ")
 }
 
-// Unknown is in one sentence what no run has shown of the first choice.
+// Unknown says in one sentence what no run has shown of the first choice.
 func (d Decision) Unknown() string {
 	if len(d.Choices) == 0 || len(d.Choices[0].Untried) == 0 {
 		return oneRunProves
@@ -134,14 +135,14 @@ func (d Decision) Unknown() string {
 
 type fact struct{ Name, Text string }
 
-// facts of a choice: mechanism first, then what was measured.
+// facts of a choice: mechanism first, then measurements.
 func (c Choice) facts() []fact {
 	all := []fact{{"ends with", c.Family.Ends}}
-	if c.Guard == history.GuardFence || c.Guard == history.GuardDatabase { // the other guards need nothing from the lock
+	if c.Guard == history.GuardFence || c.Guard == history.GuardDatabase { // other guards need nothing from the lock
 		all = append(all, fact{"safe behind", c.Family.Behind})
 	}
 	if c.Alone != nil {
-		name := "unguarded" // it breaks only without the guard
+		name := "unguarded" // the lock breaks only without the guard
 		if c.Guard == history.GuardNone {
 			name = "breaks"
 		}
@@ -164,13 +165,13 @@ type page struct {
 
 func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") + "\n") }
 
-// hang writes text behind a lead, and its other lines as far in.
-func (p *page) hang(lead, text string) {
+// writeIndented writes text after a lead and indents further lines to the end of the lead.
+func (p *page) writeIndented(lead, text string) {
 	indent := strings.Repeat(" ", len(lead))
-	const glue = "\x00" // for the spaces in a command, which somebody will paste
+	const glue = "\x00" // replaces spaces within a command, which users will paste
 	var all strings.Builder
 	for _, s := range spans(text) {
-		if s.Code && len(s.Text) < p.width-len(lead)-2 { // what stands around it needs room, too
+		if s.Code && len(s.Text) < p.width-len(lead)-2 { // the surrounding punctuation needs room too
 			s.Text = strings.ReplaceAll(s.Text, " ", glue)
 		}
 		all.WriteString(s.Text)
@@ -185,8 +186,8 @@ func (p *page) hang(lead, text string) {
 	}
 }
 
-// Terminal writes a decision with its evidence, in at most 40 lines of 80 columns: choices beyond
-// those are only named.
+// Terminal writes a decision with its evidence, in at most 40 lines of 80 columns. Further choices are only
+// named.
 func (d Decision) Terminal(w io.Writer, o reports.TerminalOptions) error {
 	const lines = 40
 	text := ""
@@ -210,32 +211,32 @@ func (d Decision) text(o reports.TerminalOptions, shown int) string {
 	p := page{width: width(o)}
 	p.line(d.Title())
 	p.line("")
-	p.hang("", d.Advice())
+	p.writeIndented("", d.Advice())
 	for i, c := range d.Choices[:shown] {
 		p.line("")
-		p.hang(fmt.Sprintf("%d ", i+1), c.name()+c.label())
+		p.writeIndented(fmt.Sprintf("%d ", i+1), c.name()+c.label())
 		for _, f := range c.facts() {
 			switch {
-			case i == 0 && slices.Contains([]string{"breaks", "unguarded"}, f.Name): // the advice has it
+			case i == 0 && slices.Contains([]string{"breaks", "unguarded"}, f.Name): // the advice says it already
 				continue
 			case i > 0 && slices.Contains([]string{"safe behind", "measured", "by itself"}, f.Name):
 				continue
 			}
-			p.hang(fmt.Sprintf("  %-12s", f.Name), f.Text)
+			p.writeIndented(fmt.Sprintf("  %-12s", f.Name), f.Text)
 		}
 	}
 	p.line("")
 	if rest := names(d.Choices[shown:]); rest != "" {
-		p.hang("Then: ", rest+".")
+		p.writeIndented("Then: ", rest+".")
 	}
-	p.hang("", d.Unknown())
+	p.writeIndented("", d.Unknown())
 	if d.External || d.Need == NeedData || d.Need == NeedOnce {
-		p.hang("", External)
+		p.writeIndented("", External)
 	}
 	return p.b.String()
 }
 
-// label is the version and the other locks of the family.
+// label has the version and the other locks of the family.
 func (c Choice) label() string {
 	var all []string
 	if c.Version != "" {
@@ -250,7 +251,7 @@ func (c Choice) label() string {
 	return " (" + strings.Join(all, "; ") + ")"
 }
 
-// names lists choices, and the guard once if all have the same.
+// names lists choices. It names the guard once if all have the same.
 func names(all []Choice) string {
 	var locks, list []string
 	same := len(all) > 1 && all[0].Guard != history.GuardNone
@@ -264,7 +265,7 @@ func names(all []Choice) string {
 	return strings.Join(list, ", ")
 }
 
-// All decides each need for somebody who has said nothing else.
+// All decides each need without any further information.
 func (e Evidence) All() []Decision {
 	var all []Decision
 	for _, need := range Needs() {
@@ -276,18 +277,18 @@ func (e Evidence) All() []Decision {
 // Overview writes a short block for each need.
 func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
 	p := page{width: width(o)}
-	p.hang("", e.rests()+" Say what you have for a closer answer.")
+	p.writeIndented("", e.rests()+" Say what you have for a closer answer.")
 	for _, d := range e.All() {
 		p.line("")
 		p.line(d.Title() + " (--need " + string(d.Need) + ")")
-		p.hang("  ", d.Advice())
+		p.writeIndented("  ", d.Advice())
 		if len(d.Choices) > 2 {
-			p.hang("  then ", names(d.Choices[2:min(len(d.Choices), maxChoices)]))
+			p.writeIndented("  then ", names(d.Choices[2:min(len(d.Choices), maxChoices)]))
 		}
 	}
 	p.line("")
-	p.hang("", External)
-	p.hang("", Rule)
+	p.writeIndented("", External)
+	p.writeIndented("", Rule)
 	p.line("")
 	for _, line := range []string{"lockcheck guide --need data --have postgres,redis --work 10m", "lockcheck guide --why etcd/pause:leader", "lockcheck guide stories", "lockcheck guide --html guide.html"} {
 		p.line("  " + o.CommandLine(line))
@@ -299,21 +300,21 @@ func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
 func (e Evidence) rests() string {
 	var n int64
 	from, to := "9", ""
-	for _, r := range e.once() {
+	for _, r := range e.withoutDuplicates() {
 		n += max(1, r.Of)
 		from, to = min(from, r.day()), max(to, r.day())
 	}
 	return fmt.Sprintf("Which lock to choose, from %s of %s to %s and from how locks work.", runsOf(n), from, to)
 }
 
-// Markdown writes the whole guide as a page of docs.
+// Markdown writes the whole guide as a page for docs.
 func (e Evidence) Markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Which lock to choose\n\n%s %s Closer answers: `lockcheck guide --need data --have postgres,redis --work 10m`. Runs behind one: `lockcheck guide --why etcd/pause:leader`.\n\n%s\n\n%s\n", e.rests(), oneRunProves, External, Rule)
 	for _, d := range e.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| lock (guard) | service fails under; mind |\n| --- | --- |\n", d.Title(), d.Advice())
 		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-2)] {
-			mind := slices.Insert(slices.Clone(c.Warnings), 0, countWords(c.giveWay()))
+			mind := slices.Insert(slices.Clone(c.Warnings), 0, countWords(c.faultyKinds()))
 			fmt.Fprintf(&b, "| %s (%s) | %s |\n", c.Lock, c.Guard, strings.Join(mind, "; "))
 		}
 	}
@@ -335,7 +336,7 @@ func countWords(n int) string {
 	return fmt.Sprintf("%d faults", n)
 }
 
-// Why writes the runs behind a cell, named as lock/fault or lock/fault/guard, by version.
+// Why writes the runs behind a cell, by version. The cell's name is lock/fault or lock/fault/guard.
 func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error {
 	parts := strings.Split(name, "/")
 	lock, fault, guard := parts[0], None, history.GuardNone
@@ -351,7 +352,7 @@ func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error
 	p := page{width: width(o)}
 	p.line(fmt.Sprintf("%s, %s, guard %s", lock, fault, guard))
 	if f, is := FamilyOf(lock); is {
-		p.hang("by mechanism: ", "it ends with "+f.Ends+"; it breaks when "+f.Breaks)
+		p.writeIndented("by mechanism: ", "it ends with "+f.Ends+"; it breaks when "+f.Breaks)
 	}
 	var versions []string
 	for _, l := range e.Locks() {
@@ -368,7 +369,7 @@ func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error
 			if g.Broke > 0 {
 				how = brokenWords(g.Class)
 			}
-			p.hang("  ", fmt.Sprintf("%s %d of %d, %s%s", how, max(g.Broke, g.N*int64(one(g.Broke == 0))), g.N, g.Version, more(g)))
+			p.writeIndented("  ", fmt.Sprintf("%s %d of %d, %s%s", how, max(g.Broke, g.N*int64(boolToInt(g.Broke == 0))), g.N, g.Version, moreWords(g)))
 			p.line("    " + o.CommandLine(g.Command()))
 		}
 		for _, note := range []struct {
@@ -376,7 +377,7 @@ func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error
 			n    int
 		}{{"held, in sections too short to tell", len(cell.Short)}, {"said nothing", len(cell.Silent)}} {
 			if note.n > 0 {
-				p.hang("  ", fmt.Sprintf("%s %s", runsOf(int64(note.n)), note.what))
+				p.writeIndented("  ", fmt.Sprintf("%s %s", runsOf(int64(note.n)), note.what))
 			}
 		}
 	}
@@ -384,8 +385,8 @@ func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error
 	return err
 }
 
-// more is what else is to be said of a group.
-func more(g Group) string {
+// moreWords adds setup, other faults and lost updates of a group.
+func moreWords(g Group) string {
 	text := ", " + g.name()
 	if len(g.Setup) > 0 {
 		text += " (" + strings.Join(g.Setup, ", ") + ")"

@@ -8,7 +8,7 @@ import (
 	"lockcheck/history"
 )
 
-// Text is a group in a few words, as in "failed by itself in 2 of 2 runs: redlock-clock-jump".
+// Text is a group in a few words, such as "failed by itself in 2 of 2 runs: redlock-clock-jump".
 func (g Group) Text() string {
 	if g.Broke == 0 {
 		return fmt.Sprintf("held in %s", runsOf(g.N))
@@ -22,7 +22,7 @@ func (g Group) Text() string {
 	return fmt.Sprintf("%s in %d of %s: %s", brokenWords(g.Class), g.Broke, runsOf(g.N), name)
 }
 
-// name is that of the reproduction or claim.
+// name is the name of the reproduction or claim.
 func (g Group) name() string {
 	_, name, _ := strings.Cut(g.Experiment, "/")
 	if name == "" {
@@ -58,7 +58,7 @@ func brokenWords(c Class) string {
 	}[c]
 }
 
-// outcome is what a class means for who holds the lock.
+// outcome says what a class means for the holders of the lock.
 func outcome(c Class) string {
 	return map[Class]string{
 		ByLock: "the service grants it to two at once", ByExpiry: "the holder goes on after its lock ended", ByUse: "a client writes without it",
@@ -66,12 +66,12 @@ func outcome(c Class) string {
 	}[c]
 }
 
-// faultWords says in words what a fault does, as in "the holder is paused".
+// faultWords says in words what a fault does, such as "the holder is paused".
 func faultWords(fault string) string {
 	var parts []string
 	for _, name := range strings.Split(fault, " with ") {
-		kind, whom := split(name)
-		parts = append(parts, whomWords(whom)+" "+kindWords(kind)+extent(name))
+		kind, whom := splitFault(name)
+		parts = append(parts, whomWords(whom)+" "+kindWords(kind)+specialCases(name))
 	}
 	if fault == None || fault == LongWork {
 		return map[string]string{None: "nothing is wrong", LongWork: "work takes longer than the lease"}[fault]
@@ -105,8 +105,8 @@ func kindWords(kind string) string {
 	return words
 }
 
-// extent is what makes a fault a special case.
-func extent(name string) string {
+// specialCases describes the special cases in a fault's name.
+func specialCases(name string) string {
 	var all []string
 	for _, special := range []string{backwards, partly, amongOnes} {
 		if strings.HasSuffix(name, special) {
@@ -134,7 +134,7 @@ func (s Shown) count() string {
 	return text
 }
 
-// name of a choice: a lock and its guard.
+// name of a choice: the lock and its guard.
 func (c Choice) name() string {
 	if c.Guard == history.GuardNone {
 		return c.Lock
@@ -164,7 +164,7 @@ func (c Choice) keptText() string {
 	return fmt.Sprintf("%s, though two held it at once in %d of them", text, k.Overlapped)
 }
 
-// faultyText is under which kinds of fault the lock itself gave way.
+// faultyText lists the kinds of fault under which the lock itself failed.
 func (c Choice) faultyText() string {
 	var all []string
 	for _, s := range c.Faulty {
