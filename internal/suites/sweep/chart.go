@@ -9,7 +9,7 @@ import (
 	"lockcheck/reports"
 )
 
-// dimension is what a sweep varies, by its name.
+// dimension is a quantity that a sweep varies.
 type dimension string
 
 const (
@@ -18,8 +18,8 @@ const (
 	section dimension = "section"
 )
 
-// of returns the field of a point.
-func (d dimension) of(p *Point) *time.Duration {
+// field returns a point's field for the dimension.
+func (d dimension) field(p *Point) *time.Duration {
 	switch d {
 	case lease:
 		return &p.TTL
@@ -29,21 +29,20 @@ func (d dimension) of(p *Point) *time.Duration {
 	return &p.Section
 }
 
-// values are those of some points, ascending.
+// values lists the distinct values of some points, ascending.
 func (d dimension) values(points []Measured) []time.Duration {
 	var all []time.Duration
 	for _, m := range points {
-		all = append(all, *d.of(&m.Point))
+		all = append(all, *d.field(&m.Point))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// dimensions are what charts have to the right and upwards, and what differs from one chart to
-// the next.
+// dimensions says which dimension a chart shows on each axis, and which one differs from chart to chart.
 type dimensions struct{ x, y, each dimension }
 
-// dimensions are the pause to the right and the lease upwards, unless one does not vary.
+// dimensions puts the pause on the x axis and the lease on the y axis, unless one of them does not vary.
 func (s Sweep) dimensions() dimensions {
 	varies := func(d dimension) bool { return len(d.values(s.Points)) > 1 }
 	switch {
@@ -55,15 +54,15 @@ func (s Sweep) dimensions() dimensions {
 	return dimensions{x: pause, y: lease, each: section}
 }
 
-// panel is the points of one chart: all that were measured with one value of the third dimension.
+// panel is the points of one chart: all points with the same value of the third dimension.
 type panel struct {
 	dimensions
 	value  time.Duration
 	points []Measured
-	xs, ys []time.Duration // values of the points
+	xs, ys []time.Duration // distinct values of the points
 }
 
-// name is such as "section 1 s".
+// name is, for example, "section 1 s".
 func (p panel) name() string { return string(p.each) + " " + reports.Length(p.value) }
 
 func (s Sweep) panels() []panel {
@@ -73,7 +72,7 @@ func (s Sweep) panels() []panel {
 	for _, value := range d.each.values(known) {
 		p := panel{dimensions: d, value: value}
 		for _, m := range known {
-			if *d.each.of(&m.Point) == value {
+			if *d.each.field(&m.Point) == value {
 				p.points = append(p.points, m)
 			}
 		}
@@ -83,10 +82,11 @@ func (s Sweep) panels() []panel {
 	return all
 }
 
-// onLine is the height at which a point is exactly on the line of theory, between two others.
-func (s Sweep) onLine(p Point, y dimension, low, high time.Duration) (time.Duration, bool) {
+// heightOnLine finds the height, between low and high, at which a point is exactly on the line of theory; false if
+// there is none.
+func (s Sweep) heightOnLine(p Point, y dimension, low, high time.Duration) (time.Duration, bool) {
 	above := func(height float64) bool {
-		*y.of(&p) = time.Duration(height)
+		*y.field(&p) = time.Duration(height)
 		return p.TTL >= s.Rule.lease(p)
 	}
 	from, to := float64(low), float64(high)
@@ -104,7 +104,7 @@ func (s Sweep) onLine(p Point, y dimension, low, high time.Duration) (time.Durat
 	return time.Duration(to), true
 }
 
-// charts are two for each panel: of incidents and of availability.
+// charts has two charts for each panel: incidents and availability.
 func (s Sweep) charts() []reports.Chart {
 	var all []reports.Chart
 	for _, p := range s.panels() {
@@ -126,7 +126,7 @@ func (s Sweep) charts() []reports.Chart {
 		} {
 			chart.Title, chart.Dots = of.title+"; "+p.name(), nil
 			for _, m := range p.points {
-				dot := reports.Dot{X: float64(*p.x.of(&m.Point)), Y: float64(*p.y.of(&m.Point))}
+				dot := reports.Dot{X: float64(*p.x.field(&m.Point)), Y: float64(*p.y.field(&m.Point))}
 				if v, known := of.value(m); known {
 					dot.Fill = colour(of.bad(v))
 					dot.Title = fmt.Sprintf("%s: %d of %d pauses led to overlapping holders; here %.0f %%", m.Point, m.Incidents, m.Pauses, 100*v)
@@ -146,8 +146,8 @@ func (s Sweep) ruleIn(p panel) reports.Curve {
 	var line reports.Curve
 	for i := range parts + 1 {
 		at, x := p.points[0].Point, axis.At(float64(i)/parts)
-		*p.x.of(&at) = time.Duration(x)
-		if y, between := s.onLine(at, p.y, p.ys[0], p.ys[len(p.ys)-1]); between {
+		*p.x.field(&at) = time.Duration(x)
+		if y, between := s.heightOnLine(at, p.y, p.ys[0], p.ys[len(p.ys)-1]); between {
 			line.Places = append(line.Places, [2]float64{x, float64(y)})
 		}
 	}
@@ -162,8 +162,8 @@ func floats(values []time.Duration) []float64 {
 	return all
 }
 
-// colour is from light blue, 0 and good, to dark red, 1 and bad. Without colours the ends can be
-// told apart, too: one is light, the other dark.
+// colour goes from light blue for 0 (good) to dark red for 1 (bad). One end is light and the other dark, so
+// they differ without colours too.
 func colour(share float64) string {
 	from, to := [3]float64{143, 200, 235}, [3]float64{158, 28, 38}
 	var rgb [3]int

@@ -43,16 +43,16 @@ type entry struct {
 	suites.Recorded
 }
 
-// tally is what the trials at a point showed.
+// tally counts what the trials at a point showed.
 type tally struct {
 	results   []checker.Results
 	runs      []string
 	failed    int
-	pauses    int64 // that hit a holder
-	incidents int64 // of these, those that led to overlapping holders
+	pauses    int64 // pauses that hit a holder
+	incidents int64 // pauses that led to overlapping holders
 }
 
-// Create makes the folder of a new sweep; it must not hold one yet.
+// Create makes the folder of a new sweep. A folder that already holds a sweep is an error of usage.
 func Create(path string, p Plan) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, runs.Unusable(err)
@@ -67,7 +67,7 @@ func Create(path string, p Plan) (*Folder, error) {
 	return &Folder{Path: path, Plan: p, ledger: ledger, points: make(map[Point]*tally)}, nil
 }
 
-// Open reads a sweep, and changes nothing of it.
+// Open reads a sweep without changing it.
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,14 +84,14 @@ func Open(path string) (*Folder, error) {
 		return nil, err
 	}
 	for _, e := range ledger.Entries() {
-		if err := f.addTrial(e); err != nil {
+		if err := f.countTrial(e); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-func (f *Folder) addTrial(e entry) error {
+func (f *Folder) countTrial(e entry) error {
 	m := f.points[e.Point]
 	if m == nil {
 		m = new(tally)
@@ -112,7 +112,7 @@ func (f *Folder) addTrial(e entry) error {
 	return nil
 }
 
-// add counts the pauses of a trial. One that failed or is broken counts none.
+// add counts the pauses of a trial. A trial that failed or is broken counts none.
 func (m *tally) add(r checker.Results, run string) {
 	if r.Verdict == checker.Broken || r.Finding(checker.Assumptions).Verdict == checker.Broken {
 		m.failed++
@@ -135,14 +135,15 @@ func (m *tally) add(r checker.Results, run string) {
 	}
 }
 
-// causedBy says whether a pause hit the earlier holder of an overlap, which began during the pause
-// or before the next one.
+// causedBy says whether a pause caused an overlap: the pause hit the earlier holder, and the overlap began
+// during the pause or before the next one.
 func causedBy(overlap checker.Incident, pause checker.FaultCoverage, until int64) bool {
 	return len(overlap.Workers) > 0 && slices.Contains(pause.Targets, overlap.Workers[0]) &&
 		pause.Begin <= overlap.From && overlap.From < until
 }
 
-// answer says whether the lock kept workers apart at a point; false if nothing is known.
+// answer says whether the lock failed to keep workers apart at a point; known is false without any pause that
+// counts.
 func (m *tally) answer() (violated, known bool) {
 	if m == nil || m.pauses == 0 {
 		return false, false
@@ -150,7 +151,7 @@ func (m *tally) answer() (violated, known bool) {
 	return m.incidents > 0, true
 }
 
-// Sweep puts together what is known.
+// Sweep builds the result from the trials made so far.
 func (f *Folder) Sweep() Sweep {
 	s := Sweep{
 		Schema: Schema, Lock: f.Plan.Lock, Rule: f.Plan.rule(),
@@ -163,7 +164,7 @@ func (f *Folder) Sweep() Sweep {
 		}
 		s.Took += e.Took
 	}
-	for _, point := range f.wanted() {
+	for _, point := range f.requiredPoints() {
 		m := Measured{Point: point}
 		if t := f.points[point]; t != nil {
 			m = t.measured(point)
@@ -189,7 +190,7 @@ func (t *tally) measured(at Point) Measured {
 	return m
 }
 
-// WriteReports writes the sweep for people and for programs into its folder.
+// WriteReports writes the sweep as pages and as JSON into its folder.
 func (f *Folder) WriteReports(s Sweep) error {
 	return suites.WriteReports(f.Path, "sweep", s, s.Page())
 }

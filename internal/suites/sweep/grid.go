@@ -9,7 +9,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// Point is a choice of what a sweep varies.
+// Point is a combination of the quantities that a sweep varies.
 type Point struct {
 	TTL     time.Duration `json:"ttl_ns"`
 	Pause   time.Duration `json:"pause_ns"`
@@ -19,16 +19,16 @@ type Point struct {
 // depth is how often the distance between neighbours can be halved.
 const depth = 3
 
-// place is where a point lies on the finest grid: along the lease, the pause and the section.
+// place is the position of a point on the finest grid: along lease, pause and section.
 type place [3]int
 
-// axis is one of the three that vary.
+// axis is one of the three quantities that may vary.
 type axis struct {
 	span  workloads.Range
 	steps int
 }
 
-// last is the highest position on an axis; 0 of one that does not vary.
+// last is the highest position on the axis; 0 if the axis does not vary.
 func (a axis) last() int {
 	if a.span.Min == a.span.Max {
 		return 0
@@ -36,7 +36,7 @@ func (a axis) last() int {
 	return (a.steps - 1) << depth
 }
 
-// value is that of a position: each is the same share more than the one before it.
+// value is the value at a position. The values grow by a constant ratio.
 func (a axis) value(position int) time.Duration {
 	switch position {
 	case 0:
@@ -48,7 +48,7 @@ func (a axis) value(position int) time.Duration {
 	return rounded(float64(a.span.Min) * math.Pow(float64(a.span.Max)/float64(a.span.Min), share))
 }
 
-// rounded keeps two digits, and whole milliseconds.
+// rounded keeps two digits and rounds to whole milliseconds.
 func rounded(ns float64) time.Duration {
 	unit := math.Pow(10, math.Floor(math.Log10(ns))-1)
 	return max(time.Duration(math.Round(ns/unit)*unit).Round(time.Millisecond), time.Millisecond)
@@ -58,8 +58,8 @@ func (p Plan) axes() [3]axis {
 	return [3]axis{{p.TTL, p.Steps}, {p.Pause, p.Steps}, {p.Section, p.Steps}}
 }
 
-// at is the point at a place. Leases are those that the service grants.
-func (p Plan) at(at place) Point {
+// pointAt is the point at a place. Its lease is rounded up to what the service grants.
+func (p Plan) pointAt(at place) Point {
 	axes := p.axes()
 	point := Point{TTL: axes[0].value(at[0]), Pause: axes[1].value(at[1]), Section: axes[2].value(at[2])}
 	if step := p.info.TTLStep; step > 0 {
@@ -68,11 +68,11 @@ func (p Plan) at(at place) Point {
 	return point
 }
 
-// cell is a part of the grid between neighbours: its lowest corner, and its length along
-// each axis, 0 along one that does not vary.
+// cell is a part of the grid between neighbours: its lowest corner, and its length along each axis, 0 along an
+// axis that does not vary.
 type cell struct{ corner, length place }
 
-// cells are those of the grid that the sweep begins with.
+// cells are the cells of the grid that the sweep begins with.
 func (p Plan) cells() []cell {
 	all := []cell{{}}
 	for a, axis := range p.axes() {
@@ -105,7 +105,7 @@ func (c cell) corners() []place {
 	return all
 }
 
-// halves are the cells that it is divided into; none of the finest.
+// halves are the cells that the cell divides into; nil for a cell of the finest grid.
 func (c cell) halves() []cell {
 	half := c
 	for a := range half.length {
@@ -121,7 +121,7 @@ func (c cell) halves() []cell {
 	return all
 }
 
-// Check says what is wrong with a plan: always an error of usage.
+// Check returns what is wrong with a plan, as an error of usage; nil if nothing is.
 func (p Plan) Check() error {
 	varied := 0
 	for i, name := range []string{"ttl", "pause", "section"} {

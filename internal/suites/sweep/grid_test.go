@@ -15,7 +15,7 @@ func plan(ttl, pause, section workloads.Range, steps int) Plan {
 	return Plan{Lock: "memory", TTL: ttl, Pause: pause, Section: section, Steps: steps, info: clients.Info{Name: "memory", TTL: time.Second}}
 }
 
-// TestValues: both ends are met, and neighbours have the same ratio.
+// TestValues: an axis includes both ends, and neighbours have the same ratio.
 func TestValues(t *testing.T) {
 	a := axis{span(100*time.Millisecond, 10*time.Second), 3}
 	for position, want := range map[int]time.Duration{
@@ -30,7 +30,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestCells: the first grid has a cell for each pair of neighbours, and halves of one cover it.
+// TestCells: the first grid has a cell for each pair of neighbours, and the halves of a cell cover it.
 func TestCells(t *testing.T) {
 	second := span(time.Second, time.Second)
 	for _, c := range []struct {
@@ -67,16 +67,16 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestLeasesAsGranted: of a service that rounds leases up the granted one is the point.
+// TestLeasesAsGranted: if the service rounds leases up, the point has the granted lease.
 func TestLeasesAsGranted(t *testing.T) {
 	p := plan(span(time.Second, 4*time.Second), span(time.Second, time.Second), span(time.Second, time.Second), 2)
 	p.info.TTLStep = time.Second
-	if got := p.at(place{1}).TTL; got != 2*time.Second {
+	if got := p.pointAt(place{1}).TTL; got != 2*time.Second {
 		t.Errorf("the lease is %s", got)
 	}
 }
 
-// TestPlanCheck: each mistake once, and what is none.
+// TestPlanCheck has each mistake once, and valid plans.
 func TestPlanCheck(t *testing.T) {
 	second, more := span(time.Second, time.Second), span(time.Second, time.Minute)
 	for _, c := range []struct {

@@ -1,6 +1,5 @@
-// Package sweep measures with which leases, pauses of holders or critical sections a lock
-// stops keeping workers apart. It begins with a coarse grid, and spends the rest of its
-// budget where neighbours differ.
+// Package sweep measures for which leases, pauses of holders and critical sections a lock stops keeping
+// workers apart. It begins with a coarse grid and spends the rest of its budget where neighbours differ.
 package sweep
 
 import (
@@ -14,14 +13,14 @@ import (
 	"lockcheck/workloads"
 )
 
-// Plan says what a sweep varies. Spans whose ends are equal do not vary.
+// Plan says what a sweep varies. A range with equal ends does not vary.
 type Plan struct {
 	Lock    string          `json:"lock"`
-	Version string          `json:"version,omitempty"` // of the servers; "" for the usual one
+	Version string          `json:"version,omitempty"` // of the servers; "" for the default version
 	TTL     workloads.Range `json:"ttl"`
 	Pause   workloads.Range `json:"pause"`
 	Section workloads.Range `json:"section"`
-	// Steps is how many values of each the sweep begins with, both ends included.
+	// Steps is how many values per range the first grid has, both ends included.
 	Steps            int    `json:"steps"`
 	Renew            bool   `json:"renew,omitempty"`
 	CheckBeforeWrite bool   `json:"check_before_write,omitempty"`
@@ -45,24 +44,24 @@ func (p Plan) Ready() (Plan, error) {
 
 // Times of a trial.
 const (
-	// most and enough are how many pauses it has: as many as take this long.
-	most   = 4
-	enough = 8 * time.Second
-	// late is the length of a section from which on a pause begins when half of it is over.
-	// Of shorter ones it might miss the end.
-	late = 100 * time.Millisecond
-	// workers contend for one lock: one more than can be in the way of each other.
+	// A trial has at most mostPauses pauses, and no more than fit into pauseTime.
+	mostPauses = 4
+	pauseTime  = 8 * time.Second
+	// halfwayFrom is the shortest section in which a pause begins halfway. In shorter sections, a pause at half the
+	// section might come after the end.
+	halfwayFrom = 100 * time.Millisecond
+	// workers contend for one lock: one more than the two that can overlap.
 	workers = 3
 )
 
-// pauses is how many a trial has.
+// pauses is how many pauses a trial has.
 func (p Point) pauses() int {
-	return int(min(max(enough/p.Pause, 1), most))
+	return int(min(max(pauseTime/p.Pause, 1), mostPauses))
 }
 
-// into is how long a holder has been in its section when its pause begins.
-func (p Point) into() time.Duration {
-	if p.Section < late {
+// pauseOffset is how long a holder has been in its section when the pause begins.
+func (p Point) pauseOffset() time.Duration {
+	if p.Section < halfwayFrom {
 		return 0
 	}
 	return (p.Section / 2).Round(time.Millisecond)
@@ -71,12 +70,12 @@ func (p Point) into() time.Duration {
 type trial struct {
 	point   Point
 	outline runs.Outline
-	// takes is how long it is expected to take.
+	// takes is the expected length of the trial.
 	takes time.Duration
 }
 
-// trial plans a run. Its error is a *runs.UsageError where the point makes no sense for the
-// lock, or cannot be tested on this machine.
+// trial plans a run. Its error is a *runs.UsageError if the point makes no sense for the lock or cannot be
+// tested on this machine.
 func (p Plan) trial(point Point) (trial, error) {
 	o := runs.Options{
 		Lock: p.Lock, ServerVersion: p.Version, Workload: history.WorkloadSet, Guard: string(workloads.NoGuard),
@@ -89,9 +88,9 @@ func (p Plan) trial(point Point) (trial, error) {
 	n := time.Duration(point.pauses())
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 		ID: pauseStep, Fault: history.Pause, Target: "holder", When: nemesis.WhenHolding,
-		Into: nemesis.Span{Plus: point.into()}, For: nemesis.Span{Plus: point.Pause},
+		Into: nemesis.Span{Plus: point.pauseOffset()}, For: nemesis.Span{Plus: point.Pause},
 		After: nemesis.Span{Plus: 100 * time.Millisecond},
-		// Somebody else has it in between.
+		// Between two pauses, another worker gets the lock.
 		Every: nemesis.Span{Plus: point.Pause + 2*point.Section + 100*time.Millisecond}, Times: int(n),
 	}}}
 	outline, err := runs.OutlineOf(o)
@@ -99,20 +98,20 @@ func (p Plan) trial(point Point) (trial, error) {
 		return trial{}, err
 	}
 	each := point.Pause + 4*point.Section + 200*time.Millisecond
-	// The run ends with its schedule; this is for one whose holders are hard to meet.
+	// The run ends with its schedule. The limit is for a run that rarely finds a holder to pause.
 	o.TimeLimit = (outline.Recovery + 2*time.Second + n*(each+2*point.Section+point.TTL) + time.Second - 1).Truncate(time.Second)
 	outline, err = runs.OutlineOf(o)
 	return trial{point, outline, startAndEnd + outline.Recovery + n*each}, err
 }
 
-// startAndEnd is what servers and workers take to start and end.
+// startAndEnd is the time that servers and workers take to start and end.
 const startAndEnd = 5 * time.Second
 
-// pauseStep names the pauses.
+// pauseStep is the ID of the pauses.
 const pauseStep = "pause"
 
-// rule is how long a lease must be in theory. What is renewed each third of its lease has two
-// thirds of it left at least when a pause begins.
+// rule is how long a lease must be in theory. A lease that is renewed every third of its length has at least
+// two thirds left when a pause begins.
 func (p Plan) rule() Rule {
 	if p.info.Session || p.Renew {
 		return Rule{Pauses: 1.5}

@@ -17,18 +17,18 @@ import (
 // Machine is what a sweep runs on.
 type Machine struct {
 	runs.Machine
-	Parallel int // how many trials are made side by side; at least 1
+	Parallel int // number of trials run in parallel; at least 1
 	Progress runs.Progress
-	// Budget is how long to go on; trials that would take longer are not begun.
+	// Budget is the time for the sweep. Trials that would exceed it are not begun.
 	Budget time.Duration
 }
 
-// wanted lists the points of the first grid, and all that are measured, in order.
-func (f *Folder) wanted() []Point {
+// requiredPoints lists the points of the first grid and all measured points, in order.
+func (f *Folder) requiredPoints() []Point {
 	var all []Point
 	for _, c := range f.Plan.cells() {
 		for _, at := range c.corners() {
-			all = append(all, f.Plan.at(at))
+			all = append(all, f.Plan.pointAt(at))
 		}
 	}
 	for point := range f.points {
@@ -40,27 +40,26 @@ func (f *Folder) wanted() []Point {
 	return slices.Compact(all)
 }
 
-// Cost is how many trials the first grid still needs, and how long they take one after the
-// other.
+// Cost is how many trials the first grid still needs, and their total time if run one after another.
 func (f *Folder) Cost() (trials int, takes time.Duration) {
-	for _, t := range f.unknown(f.wanted()) {
+	for _, t := range f.trialsAtUnknown(f.requiredPoints()) {
 		trials++
 		takes += t.takes
 	}
 	return trials, takes
 }
 
-// Run makes trials until the budget is spent, or none would add anything. When interrupt is
-// closed, those in progress end without being counted. Its error says why the sweep could
-// not go on; that single trials failed is in the ledger.
+// Run makes trials until the budget is spent or no trial would add anything. When interrupt is closed, the
+// trials in progress end without being counted. The error says why the sweep could not continue. Failures of
+// single trials are in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
 	end := time.Now().Add(m.Budget)
 	for round := 1; ; round++ {
-		trials := affordable(f.next(), time.Duration(m.Parallel)*time.Until(end))
+		trials := affordable(f.nextTrials(), time.Duration(m.Parallel)*time.Until(end))
 		if len(trials) == 0 {
 			return false, nil
 		}
-		m.Progress.Step("round %d: trials at %s", round, points(trials))
+		m.Progress.Step("round %d: trials at %s", round, describePoints(trials))
 		interrupted, err := f.round(ctx, m, trials, interrupt)
 		if interrupted || err != nil {
 			return interrupted, err
@@ -68,7 +67,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	}
 }
 
-// affordable are as many trials as there is time for, those that take the least first.
+// affordable returns as many trials as there is time for, the shortest first.
 func affordable(trials []trial, left time.Duration) []trial {
 	slices.SortStableFunc(trials, func(a, b trial) int { return cmp.Compare(a.takes, b.takes) })
 	for i, t := range trials {
@@ -80,7 +79,7 @@ func affordable(trials []trial, left time.Duration) []trial {
 }
 
 func (f *Folder) round(ctx context.Context, m Machine, trials []trial, interrupt <-chan struct{}) (bool, error) {
-	// Long ones first, so that none of them is what everything waits for at the end.
+	// Long trials come first, so that the end does not wait for one of them.
 	slices.Reverse(trials)
 	var jobs []suites.Job
 	for _, t := range trials {
@@ -106,26 +105,26 @@ func (f *Folder) tried(p Point) int {
 	return 0
 }
 
-// record puts a trial into the ledger. Its error is what went wrong after the run was judged.
+// record adds a trial to the ledger. Its error is what went wrong after the run was judged.
 func (f *Folder) record(p Point, made suites.Made) (entry, error) {
 	recorded, err := suites.Record(f.Path, made)
 	e := entry{p, recorded}
-	return e, cmp.Or(f.ledger.Add(e), f.addTrial(e), err)
+	return e, cmp.Or(f.ledger.Add(e), f.countTrial(e), err)
 }
 
-// Bounds of what is spent on a point.
+// Limits of what is spent on a point.
 const (
-	tries      = 2  // until any of its pauses hits a holder
-	manyPauses = 20 // where neighbours differ
+	maxTries   = 2  // trials, as long as no pause hits a holder
+	manyPauses = 20 // pauses at the corners of a cell whose neighbours differ
 )
 
-// next lists the trials to make: where nothing is known yet; else on a finer
-// grid, where the corners of a cell differ; else more of the same there.
-func (f *Folder) next() []trial {
-	if all := f.unknown(f.wanted()); len(all) > 0 {
+// nextTrials lists the trials to make. Points without a result come first. Then the grid is refined where the
+// corners of a cell differ. On the finest grid, the differing corners get more trials.
+func (f *Folder) nextTrials() []trial {
+	if all := f.trialsAtUnknown(f.requiredPoints()); len(all) > 0 {
 		return all
 	}
-	cells := slices.DeleteFunc(f.Plan.cells(), f.agrees)
+	cells := slices.DeleteFunc(f.Plan.cells(), f.cornersAgree)
 	var finest []cell
 	for len(cells) > 0 {
 		var finer []cell
@@ -140,24 +139,24 @@ func (f *Folder) next() []trial {
 			}
 			finer = append(finer, halves...)
 		}
-		if all := f.unknown(points); len(all) > 0 {
+		if all := f.trialsAtUnknown(points); len(all) > 0 {
 			return all
 		}
-		cells = slices.DeleteFunc(finer, f.agrees)
+		cells = slices.DeleteFunc(finer, f.cornersAgree)
 	}
-	return f.more(finest)
+	return f.trialsAtFewPauses(finest)
 }
 
 func (f *Folder) pointsOf(c cell) []Point {
 	var all []Point
 	for _, at := range c.corners() {
-		all = append(all, f.Plan.at(at))
+		all = append(all, f.Plan.pointAt(at))
 	}
 	return all
 }
 
-// agrees says whether the answer is the same in all corners of a cell, as far as it is known.
-func (f *Folder) agrees(c cell) bool {
+// cornersAgree says whether all known corners of a cell have the same answer.
+func (f *Folder) cornersAgree(c cell) bool {
 	apart, overlapped := false, false
 	for _, point := range f.pointsOf(c) {
 		if violated, known := f.points[point].answer(); known {
@@ -167,16 +166,16 @@ func (f *Folder) agrees(c cell) bool {
 	return !apart || !overlapped
 }
 
-// unknown plans a trial at each of the points of which nothing is known.
-func (f *Folder) unknown(points []Point) []trial {
+// trialsAtUnknown plans a trial at each of the points without a result.
+func (f *Folder) trialsAtUnknown(points []Point) []trial {
 	return f.trialsAt(points, func(p Point) bool {
 		_, known := f.points[p].answer()
-		return !known && f.tried(p) < tries
+		return !known && f.tried(p) < maxTries
 	})
 }
 
-// more plans another trial at the corners of cells, as long as there were few pauses.
-func (f *Folder) more(cells []cell) []trial {
+// trialsAtFewPauses plans another trial at those corners of the cells that have had few pauses.
+func (f *Folder) trialsAtFewPauses(cells []cell) []trial {
 	var points []Point
 	for _, c := range cells {
 		points = append(points, f.pointsOf(c)...)
@@ -187,8 +186,8 @@ func (f *Folder) more(cells []cell) []trial {
 	})
 }
 
-// trialsAt plans a trial at each of the points that are worth it, once. Points that make no sense
-// for the lock are left out.
+// trialsAt plans one trial at each point that is worth it. It leaves out points that make no sense for the
+// lock.
 func (f *Folder) trialsAt(points []Point, worth func(Point) bool) []trial {
 	seen := make(map[Point]bool)
 	var all []trial
@@ -204,13 +203,13 @@ func (f *Folder) trialsAt(points []Point, worth func(Point) bool) []trial {
 	return all
 }
 
-// String is such as "lease 2s, pause 500ms, section 50ms".
+// String is, for example, "lease 2s, pause 500ms, section 50ms".
 func (p Point) String() string {
 	return "lease " + p.TTL.String() + ", pause " + p.Pause.String() + ", section " + p.Section.String()
 }
 
-// points is how many, and the first of them.
-func points(trials []trial) string {
+// describePoints describes the points of the trials: the first few, and how many more there are.
+func describePoints(trials []trial) string {
 	const most = 3
 	var names []string
 	for _, t := range trials[:min(most, len(trials))] {

@@ -8,38 +8,38 @@ import (
 	"lockcheck/reports"
 )
 
-// Schema is the version of the form of sweep.json.
+// Schema is the version of the format of sweep.json.
 const Schema = 1
 
-// Sweep is what became of a lock over its lease, the length of pauses of its holders, and
-// the length of their critical sections.
+// Sweep is how a lock behaved, depending on its lease, the length of pauses of its holders, and the length of
+// their critical sections.
 type Sweep struct {
 	Schema           int           `json:"schema"`
 	Lock             string        `json:"lock"`
 	Renew            bool          `json:"renew,omitempty"`
 	CheckBeforeWrite bool          `json:"check_before_write,omitempty"`
-	TTL              string        `json:"ttl"` // what it was swept over: a value, or both ends
+	TTL              string        `json:"ttl"` // the range that was swept, or a single value
 	Pause            string        `json:"pause"`
 	Section          string        `json:"section"`
 	Rule             Rule          `json:"rule"`
 	Began            time.Time     `json:"began"`
-	Took             time.Duration `json:"took_ns"` // of all trials, one after the other
-	// Points by section, lease and pause.
+	Took             time.Duration `json:"took_ns"` // total of all trials
+	// Points are sorted by section, lease and pause.
 	Points []Measured `json:"points"`
 }
 
-// Rule is how long a lease must be in theory: so many pauses and sections.
+// Rule is how long a lease must be in theory, in pauses and sections.
 type Rule struct {
 	Pauses   float64 `json:"pauses"`
 	Sections float64 `json:"sections"`
 }
 
-// lease is the shortest that keeps workers apart at a point in theory.
+// lease is the shortest lease that keeps workers apart at a point in theory.
 func (r Rule) lease(p Point) time.Duration {
 	return time.Duration(r.Pauses*float64(p.Pause) + r.Sections*float64(p.Section))
 }
 
-// String is such as "lease = pause + section".
+// String is, for example, "lease = pause + section".
 func (r Rule) String() string {
 	if r.Sections > 0 {
 		return "lease = pause + section"
@@ -50,14 +50,14 @@ func (r Rule) String() string {
 // Measured is what was measured at a point.
 type Measured struct {
 	Point
-	// Unsupported says why there cannot be a trial; "" if there can.
+	// Unsupported says why no trial is possible; "" if one is.
 	Unsupported string `json:"unsupported,omitempty"`
-	// Runs are the folders of the trials, relative to that of the sweep; Failed is how many
-	// others had no results.
+	// Runs are the folders of the trials, relative to the sweep's. Failed counts further trials that had no
+	// results.
 	Runs   []string `json:"runs,omitempty"`
 	Failed int      `json:"failed,omitempty"`
-	// Pauses that were proven and hit a holder; Incidents of them led to overlapping
-	// holders. Low and High bound their share: 95 % Wilson interval, over pauses.
+	// Pauses counts the pauses that were proven and hit a holder, and Incidents those of them that led to
+	// overlapping holders. Low and High are the 95 % Wilson interval of that share, over pauses.
 	Pauses       int64   `json:"pauses"`
 	Incidents    int64   `json:"incidents"`
 	Low          float64 `json:"low"`
@@ -65,12 +65,12 @@ type Measured struct {
 	Acknowledged int64   `json:"acknowledged"`
 	Lost         int64   `json:"lost"`
 	checker.LossInterval
-	// Availability is the share of the time of the pauses in which the lock was granted at
-	// all, see checker.Measures; nil if there was none.
+	// Availability is the share of the time of the pauses in which the lock was granted at all, see
+	// checker.Measures; nil if there were no pauses.
 	Availability *float64 `json:"availability,omitempty"`
 }
 
-// share of the pauses that led to overlapping holders; false if none hit a holder.
+// share is the share of pauses that led to overlapping holders; false if no pause hit a holder.
 func (m Measured) share() (float64, bool) {
 	return float64(m.Incidents) / float64(m.Pauses), m.Pauses > 0
 }
@@ -158,7 +158,7 @@ func (s Sweep) againstRule() string {
 		s.Rule, belowApart, reports.Many(below, "point"), aboveOverlapped, reports.Many(above, "point"))
 }
 
-// unsupported lists why there are points without a trial, and how many.
+// unsupported lists why points have no trial, and for how many points.
 func (s Sweep) unsupported() reports.List {
 	count := make(map[string]int)
 	for _, m := range s.Points {

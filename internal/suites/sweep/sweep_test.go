@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// TestPausesCount: a pause counts if it was proven and met a holder, and is an incident if
-// that holder overlaps with a later one before the next pause.
+// TestPausesCount: a pause counts if it was proven and hit a holder. It is an incident if that holder
+// overlaps with a later holder before the next pause.
 func TestPausesCount(t *testing.T) {
 	pause := func(begin int64, worker string, met bool) checker.FaultCoverage {
 		return checker.FaultCoverage{Begin: begin, Targets: []string{worker}, Applied: true, Proven: true, Exercised: met}
@@ -60,12 +60,12 @@ func TestPausesCount(t *testing.T) {
 	}
 }
 
-// TestNext: the first grid first, then cells with both answers, then the same again there.
+// TestNext: the first grid comes first, then cells whose corners differ, then repetitions there.
 func TestNext(t *testing.T) {
 	second := span(time.Second, time.Second)
 	f := &Folder{Plan: plan(second, span(100*time.Millisecond, 10*time.Second), span(50*time.Millisecond, 50*time.Millisecond), 3), points: make(map[Point]*tally)}
 	measure := func(limit time.Duration) (asked []time.Duration) {
-		for _, trial := range f.next() {
+		for _, trial := range f.nextTrials() {
 			asked = append(asked, trial.point.Pause)
 			m := f.points[trial.point]
 			if m == nil {
@@ -98,14 +98,14 @@ func TestNext(t *testing.T) {
 		t.Errorf("where nothing differs: %v, then %v", first, second)
 	}
 	for point := range f.points {
-		f.points[point] = &tally{failed: tries}
+		f.points[point] = &tally{failed: maxTries}
 	}
-	if again := f.next(); again != nil {
+	if again := f.nextTrials(); again != nil {
 		t.Errorf("points that cannot be met are tried for ever: %v", again)
 	}
 }
 
-// TestAffordable: what is not paid for is not begun.
+// TestAffordable: a trial that the budget does not cover is not begun.
 func TestAffordable(t *testing.T) {
 	trials := []trial{{takes: 3 * time.Second}, {takes: time.Second}, {takes: 2 * time.Second}}
 	for left, want := range map[time.Duration]int{0: 0, time.Second: 1, 5 * time.Second: 2, 6 * time.Second: 3} {
@@ -115,8 +115,8 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// TestSweep sweeps the embedded lock, with a lease that no pause outlasts and one that each
-// does, stops, goes on, and reads what is there.
+// TestSweep sweeps the embedded lock with one lease that no pause outlasts and one that every pause does. It
+// stops the sweep, resumes it, and reads the result.
 func TestSweep(t *testing.T) {
 	clustertest.StartsServers(t)
 	p, err := Plan{
@@ -138,7 +138,7 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("without a budget: %v, %v, %d points", interrupted, err, len(folder.points))
 	}
 	m := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 2, Progress: runs.Silent{}}
-	if _, err := folder.round(t.Context(), m, folder.next(), nil); err != nil {
+	if _, err := folder.round(t.Context(), m, folder.nextTrials(), nil); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Open(path)

@@ -10,7 +10,7 @@ import (
 	"lockcheck/reports"
 )
 
-// Terminal is the sweep for a terminal of some columns: a map with a mark for each measured point.
+// Terminal is the sweep for a terminal of a given width: a map with a mark for each measured point.
 func (s Sweep) Terminal(columns int) reports.Page {
 	var page reports.Page
 	for _, p := range s.panels() {
@@ -22,7 +22,7 @@ func (s Sweep) Terminal(columns int) reports.Page {
 	return page
 }
 
-// drawing has pauses, say, to the right and leases upwards.
+// drawing is the map of a panel, with its x dimension to the right and its y dimension upwards.
 func (s Sweep) drawing(p panel, columns int) reports.Drawing {
 	x, y := string(p.x), string(p.y)
 	lead := max(len(x), len(y))
@@ -38,7 +38,7 @@ func (s Sweep) drawing(p panel, columns int) reports.Drawing {
 		line := []reports.Mark{{Text: padded(reports.Length(height), lead+1)}}
 		for _, at := range p.xs {
 			point := p.points[0].Point
-			*p.x.of(&point), *p.y.of(&point) = at, height
+			*p.x.field(&point), *p.y.field(&point) = at, height
 			line = append(line, s.mark(p, point), reports.Mark{Text: strings.Repeat(" ", each-1)})
 		}
 		drawing = append(drawing, line)
@@ -51,7 +51,8 @@ func (s Sweep) drawing(p panel, columns int) reports.Drawing {
 	return append(drawing, []reports.Mark{{Text: foot}})
 }
 
-// mark is what a point shows; of one that was not measured, whether it is near the line.
+// mark shows the result at a point. For a point that was not measured, it shows whether the point is near the
+// line.
 func (s Sweep) mark(p panel, at Point) reports.Mark {
 	i := slices.IndexFunc(p.points, func(m Measured) bool { return m.Point == at })
 	if i < 0 {

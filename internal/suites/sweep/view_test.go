@@ -15,7 +15,7 @@ import (
 	"lockcheck/reports"
 )
 
-// swept is a sweep in which the line of theory holds at all points but one.
+// swept is a sweep that agrees with the line of theory at all points except one.
 func swept() Sweep {
 	available := 0.5
 	point := func(ttl, pause time.Duration, pauses, incidents int64) Measured {
@@ -32,7 +32,7 @@ func swept() Sweep {
 	}
 }
 
-// TestSweepTerminal: a mark for each answer, at most as wide as the terminal.
+// TestSweepTerminal: there is a mark for each kind of answer, and no line is wider than the terminal.
 func TestSweepTerminal(t *testing.T) {
 	for _, width := range []int{0, 60, 40} {
 		var b strings.Builder
@@ -53,7 +53,7 @@ func TestSweepTerminal(t *testing.T) {
 	}
 }
 
-// TestSweepAgainstRule: points are compared with the line.
+// TestSweepAgainstRule: points are compared with the line of theory.
 func TestSweepAgainstRule(t *testing.T) {
 	want := "Below the line lease = pause + section, workers never overlapped at 1 of 3 points. On it or above, they overlapped at 0 of 1 point."
 	if got := swept().againstRule(); got != want {
@@ -61,7 +61,8 @@ func TestSweepAgainstRule(t *testing.T) {
 	}
 }
 
-// TestSweepAxes: what varies is drawn, and a chart is made for each value of the third.
+// TestSweepAxes: the axes are the dimensions that vary, and each value of the third dimension has its own
+// chart.
 func TestSweepAxes(t *testing.T) {
 	s := swept()
 	if got := s.dimensions(); got != (dimensions{pause, lease, section}) {
@@ -81,19 +82,19 @@ func TestSweepAxes(t *testing.T) {
 	}
 }
 
-// TestSweepLine: it is where a lease is exactly long enough.
+// TestSweepLine: on the line, a lease is exactly long enough.
 func TestSweepLine(t *testing.T) {
 	s := swept()
-	y, between := s.onLine(Point{Pause: time.Second, Section: time.Second}, lease, time.Second, 10*time.Second)
+	y, between := s.heightOnLine(Point{Pause: time.Second, Section: time.Second}, lease, time.Second, 10*time.Second)
 	if !between || (y-2*time.Second).Abs() > time.Millisecond {
 		t.Errorf("at %s, %v", y, between)
 	}
-	if _, between := s.onLine(Point{Pause: time.Minute, Section: time.Second}, lease, time.Second, 10*time.Second); between {
+	if _, between := s.heightOnLine(Point{Pause: time.Minute, Section: time.Second}, lease, time.Second, 10*time.Second); between {
 		t.Error("a line above the chart is in it")
 	}
 }
 
-// TestSweepChart: the picture is XML, whatever a lock is called, and has a dot a point.
+// TestSweepChart: the picture is valid XML, whatever the lock's name, and has a dot for each point.
 func TestSweepChart(t *testing.T) {
 	s := swept()
 	s.Lock = `<b>"&`
@@ -103,8 +104,8 @@ func TestSweepChart(t *testing.T) {
 	}
 }
 
-// TestSweepPage: points that failed are in the table, what is not supported is listed, and the
-// pages have what the value has.
+// TestSweepPage: failed points are in the table, unsupported points are listed, and every page has the same
+// content.
 func TestSweepPage(t *testing.T) {
 	s := swept()
 	table := s.table()
@@ -122,7 +123,7 @@ func TestSweepPage(t *testing.T) {
 	}
 }
 
-// dotsOf counts the dots of a picture, which must be XML.
+// dotsOf counts the dots of a picture, which must be valid XML.
 func dotsOf(t *testing.T, picture string) (dots int) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
@@ -139,7 +140,7 @@ func dotsOf(t *testing.T, picture string) (dots int) {
 	}
 }
 
-// TestEarlierFiles: what earlier versions stored is read, and loses nothing when it is written again.
+// TestEarlierFiles: a file of an earlier version can be read, and rewriting it loses nothing.
 func TestEarlierFiles(t *testing.T) {
 	text, err := os.ReadFile("testdata/sweep.json")
 	if err != nil {
