@@ -1,4 +1,4 @@
-// Package profile measures what a lock costs by the number of its workers.
+// Package profile measures how the cost of a lock depends on the number of workers.
 package profile
 
 import (
@@ -18,14 +18,14 @@ import (
 // Plan says what is measured.
 type Plan struct {
 	Locks []string
-	// Workers are the numbers of them, ascending.
+	// Workers lists the numbers of workers, ascending.
 	Workers []int
-	Time    time.Duration // of each run, without start and recovery period
+	Time    time.Duration // of each run, without its start and recovery period
 	Think   workloads.Range
 	Section workloads.Range
 }
 
-// Load is 1, 2, 4… up to the bounds, which are in it.
+// Load is low, 2·low, 4·low… below high, and high itself.
 func Load(low, high int) []int {
 	var all []int
 	for n := low; n < high; n *= 2 {
@@ -40,8 +40,8 @@ type Machine struct {
 	Progress     runs.Progress
 }
 
-// jobs are the runs of a plan, and the points that they measure, in the same order. Its
-// error is one of usage.
+// jobs returns the runs of a plan and, in the same order, the points that they measure. Its error is one of
+// usage.
 func (p Plan) jobs() ([]suites.Job, []Point, error) {
 	if len(p.Locks) == 0 || len(p.Workers) == 0 || p.Time <= 0 {
 		return nil, nil, runs.Usagef("--locks, --load and --time: there must be something to measure")
@@ -50,7 +50,7 @@ func (p Plan) jobs() ([]suites.Job, []Point, error) {
 	var points []Point
 	for _, lock := range p.Locks {
 		for _, workers := range p.Workers {
-			for _, alone := range []bool{true, false} { // on the same servers
+			for _, alone := range []bool{true, false} { // both on the same servers
 				outline, err := p.outline(lock, alone, workers)
 				if err != nil {
 					return nil, nil, fmt.Errorf("%s with %d workers: %w", lock, workers, err)
@@ -78,8 +78,7 @@ func (p Plan) outline(lock string, alone bool, workers int) (runs.Outline, error
 	return runs.OutlineOf(o)
 }
 
-// Measure makes the runs one after the other. When interrupt is closed, what was measured
-// before is returned.
+// Measure makes the runs one after another. When interrupt is closed, it returns what was measured so far.
 func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{}) (profile Profile, interrupted bool, err error) {
 	profile = Profile{Schema: Schema, Began: time.Now(), Time: p.Time, Think: p.Think.String(), Section: p.Section.String()}
 	jobs, points, err := p.jobs()
@@ -98,7 +97,8 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 		m.Progress.Step("%s: %s", point.String(), point.figures())
 		return made.Err
 	}
-	// The two of a number of workers have the same servers; those of others must not run meanwhile.
+	// Both runs for a number of workers share servers. The servers of other runs must not run at the same
+	// time.
 	for pair := range slices.Chunk(jobs, 2) {
 		if interrupted, err = r.Run(ctx, pair, interrupt); interrupted || err != nil {
 			break
@@ -107,8 +107,8 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 	return profile, interrupted, err
 }
 
-// measure fills in a point from its run. A verdict that is not valid is kept with it: what
-// was measured then has another cause.
+// measure fills in a point from its run. A verdict other than valid stays with the point, because then the
+// figures have another cause than the load.
 func measure(point *Point, outcome runs.Outcome) {
 	m := outcome.Results.Measures
 	point.Verdict = outcome.Results.Verdict
@@ -123,11 +123,11 @@ func measure(point *Point, outcome runs.Outcome) {
 		share := float64(m.Bypassed) / float64(m.Waited)
 		point.Bypassed = &share
 	}
-	point.Fairness = jain(granted(outcome.History))
+	point.Fairness = jain(grantsPerWorker(outcome.History))
 }
 
-// granted is how often each worker of a run got the lock.
-func granted(h *history.History) []float64 {
+// grantsPerWorker lists how often each worker of a run was granted the lock.
+func grantsPerWorker(h *history.History) []float64 {
 	grants := make(map[string]float64)
 	for _, e := range h.Events {
 		if e.F == history.Acquire && e.Type == history.OK {
@@ -141,8 +141,8 @@ func granted(h *history.History) []float64 {
 	return all
 }
 
-// jain is 1 if all have the same, and 1/n if one has all (R. Jain et al., DEC-TR-301, 1984);
-// 0 if nobody has anything.
+// jain is Jain's fairness index (R. Jain et al., DEC-TR-301, 1984): 1 if all shares are equal, 1/n if one
+// worker has everything; 0 if all shares are 0.
 func jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, s := range shares {
@@ -161,11 +161,11 @@ const (
 	ChartFile    = "profile.svg"
 )
 
-// Verdict is the most telling one of the runs, of which there must be one.
+// Verdict is the most serious verdict of the runs. There must be at least one run.
 func (p Profile) Verdict() checker.Verdict {
 	var all []checker.Verdict
 	for _, point := range p.Points {
-		if point.sound() {
+		if point.isConclusive() {
 			all = append(all, checker.Valid)
 		} else {
 			all = append(all, point.Verdict)

@@ -37,8 +37,8 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// TestMeasure: workers that have a lock each never wait for each other, those that share one
-// hold it one after the other.
+// TestMeasure: workers with separate locks never wait for each other. Workers that share a lock hold it one
+// after another.
 func TestMeasure(t *testing.T) {
 	clustertest.StartsServers(t)
 	folder := t.TempDir()

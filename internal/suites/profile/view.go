@@ -11,62 +11,62 @@ import (
 	"lockcheck/reports"
 )
 
-// Schema is the version of the form of profile.json.
+// Schema is the version of the format of profile.json.
 const Schema = 1
 
-// Profile is what locks cost by the number of their workers.
+// Profile is what locks cost, depending on the number of workers.
 type Profile struct {
 	Schema  int           `json:"schema"`
 	Began   time.Time     `json:"began"`
 	Time    time.Duration `json:"time_ns"` // of each run
 	Think   string        `json:"think"`
 	Section string        `json:"section"`
-	Points  []Point       `json:"points"` // in the order of their runs
+	Points  []Point       `json:"points"` // in the order of the runs
 }
 
 // Point is what was measured with a number of workers.
 type Point struct {
 	Lock    string          `json:"lock"`
-	Alone   bool            `json:"alone"` // each worker has a lock of its own
+	Alone   bool            `json:"alone"` // each worker has its own lock
 	Workers int             `json:"workers"`
 	Verdict checker.Verdict `json:"verdict"`
 	Holds   int64           `json:"holds"`
-	// PerSecond is the holds a second of all workers together.
+	// PerSecond is the number of holds per second, summed over all workers.
 	PerSecond float64 `json:"per_second"`
-	// How long a grant took from the first attempt: median and higher percentiles; 0 if there
-	// was none.
+	// P50, P99 and P999 are percentiles of the time from a worker's first attempt to its grant; 0 without any
+	// grant.
 	P50  time.Duration `json:"p50_ns"`
 	P99  time.Duration `json:"p99_ns"`
 	P999 time.Duration `json:"p999_ns"`
-	// Fairness is Jain's index of the grants of the workers: 1 if all got the same, 1/workers
-	// if one got all; 0 if nobody got any.
+	// Fairness is Jain's index of the workers' grants: 1 if all got equally many, 1/workers if one got all; 0
+	// without any grant.
 	Fairness float64 `json:"fairness"`
-	// Bypassed is the share of the grants that came before that of a worker who had asked
-	// earlier, of those that could; nil if none could.
+	// Bypassed is the share of grants that overtook a worker who had asked earlier, among the grants that
+	// could; nil if none could.
 	Bypassed *float64 `json:"bypassed,omitempty"`
 }
 
-// String is such as "redis, 4 workers, contended".
+// String is, for example, "redis, 4 workers, contended".
 func (p Point) String() string {
-	return reports.Clean(p.Lock) + ", " + reports.Many(p.Workers, "worker") + ", " + contention(p.Alone)
+	return reports.Clean(p.Lock) + ", " + reports.Many(p.Workers, "worker") + ", " + contentionWord(p.Alone)
 }
 
-func contention(alone bool) string {
+func contentionWord(alone bool) string {
 	if alone {
 		return "alone"
 	}
 	return "contended"
 }
 
-// sound says whether nothing but the load explains the figures. With one worker a run cannot be
-// decided: nobody else could overlap with it.
-func (p Point) sound() bool {
+// isConclusive says whether only the load explains the figures. A run with one worker is always undecided, because
+// no other worker could overlap with it.
+func (p Point) isConclusive() bool {
 	return p.Verdict == checker.Valid || p.Workers == 1 && p.Verdict == checker.Undecided
 }
 
 func (p Point) figures() string {
 	text := fmt.Sprintf("%s/s, p50 %s, p99 %s, fairness %.2f", reports.Many(int64(math.Round(p.PerSecond)), "hold"), reports.Length(p.P50), reports.Length(p.P99), p.Fairness)
-	if !p.sound() {
+	if !p.isConclusive() {
 		text += "; the run is " + string(reports.Plain(p.Verdict))
 	}
 	return text
@@ -86,12 +86,12 @@ func (p Profile) Page() reports.Page {
 		if point.Bypassed != nil {
 			bypassed = reports.Percent(*point.Bypassed)
 		}
-		if point.Verdict == checker.Valid || !point.sound() {
+		if point.Verdict == checker.Valid || !point.isConclusive() {
 			v := reports.Plain(point.Verdict)
 			verdict = reports.Cell{Text: string(v), Verdict: v}
 		}
 		cells := reports.Cells(
-			point.Lock, fmt.Sprint(point.Workers), contention(point.Alone), reports.Grouped(int64(math.Round(point.PerSecond))),
+			point.Lock, fmt.Sprint(point.Workers), contentionWord(point.Alone), reports.Grouped(int64(math.Round(point.PerSecond))),
 			reports.Length(point.P50), reports.Length(point.P99), reports.Length(point.P999), fmt.Sprintf("%.2f", point.Fairness), bypassed)
 		table.Rows = append(table.Rows, reports.Row{Cells: append(cells, verdict)})
 	}
@@ -107,13 +107,12 @@ func (p Profile) Page() reports.Page {
 
 const title = "What locks cost, by the number of workers"
 
-// colours tell curves apart on light and on dark ground.
+// colours distinguishes curves on light and on dark backgrounds.
 func colours() []string {
 	return []string{"#1f77b4", "#d95f02", "#2a9d5c", "#c2389a", "#8c6d1f", "#6a5acd", "#008b8b", "#b22222"}
 }
 
-// svg has a chart of each figure, with a curve of each lock: workers to the right, axes by
-// logarithms except for shares.
+// svg has a chart for each figure, with a curve for each lock. Axes are logarithmic, except for shares.
 func (p Profile) svg() string {
 	seconds := func(v float64) string { return reports.Length(time.Duration(v)) }
 	var charts []reports.Chart
@@ -122,7 +121,7 @@ func (p Profile) svg() string {
 			title string
 			value func(Point) float64
 			text  func(float64) string
-			share bool // drawn from 0 to 1, not by logarithms
+			share bool // drawn from 0 to 1, not logarithmically
 		}{
 			{"Holds a second", func(p Point) float64 { return p.PerSecond }, func(v float64) string { return reports.Trimmed(v, 1) }, false},
 			{"Time to the grant, median", func(p Point) float64 { return float64(p.P50) }, seconds, false},
@@ -131,7 +130,7 @@ func (p Profile) svg() string {
 			{"Fairness (Jain's index)", func(p Point) float64 { return p.Fairness }, func(v float64) string { return reports.Trimmed(v, 2) }, true},
 		} {
 			chart := reports.Chart{
-				Title: figure.title + ", " + contention(alone), Foot: "workers",
+				Title: figure.title + ", " + contentionWord(alone), Foot: "workers",
 				X: reports.Axis{Text: func(v float64) string { return reports.Trimmed(v, 0) }}, Y: reports.Axis{Text: figure.text},
 			}
 			if figure.share {
@@ -139,7 +138,7 @@ func (p Profile) svg() string {
 			}
 			for _, point := range p.Points {
 				if point.Alone == alone {
-					draw(&chart, point, figure.value(point))
+					addToCurve(&chart, point, figure.value(point))
 				}
 			}
 			chart.Y.Ticks = chart.Y.Quarters()
@@ -151,8 +150,8 @@ func (p Profile) svg() string {
 	return reports.SVG(title, charts)
 }
 
-// draw adds a point to the curve of its lock. A value of 0 means that there is none.
-func draw(chart *reports.Chart, p Point, value float64) {
+// addToCurve adds a point to the curve of its lock. A value of 0 means that the point has no value.
+func addToCurve(chart *reports.Chart, p Point, value float64) {
 	workers := float64(p.Workers)
 	chart.X.Ticks = append(chart.X.Ticks, workers)
 	chart.X.Include(workers)
@@ -172,7 +171,7 @@ func draw(chart *reports.Chart, p Point, value float64) {
 	chart.Dots = append(chart.Dots, reports.Dot{X: workers, Y: value, Fill: curve.Colour, Title: p.String() + ": " + chart.Y.Text(value)})
 }
 
-// WriteReports writes the profile for people and for programs into a folder.
+// WriteReports writes the profile as pages and as JSON into a folder.
 func (p Profile) WriteReports(folder string) error {
 	return suites.WriteReports(folder, "profile", p, p.Page())
 }

@@ -15,8 +15,8 @@ import (
 	"lockcheck/reports"
 )
 
-// TestPage: each point is in the table, and is a dot of each curve that it has a value for;
-// names of locks are text, whatever is in them.
+// TestPage: each point is in the table, and is a dot on each curve that it has a value for. The names of
+// locks are escaped.
 func TestPage(t *testing.T) {
 	bypassed := 0.25
 	p := Profile{Time: time.Second, Think: "0s", Section: "0s", Points: []Point{
@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestEarlierFile: what earlier versions stored loses nothing when it is written again.
+// TestEarlierFile: rewriting a file of an earlier version loses nothing.
 func TestEarlierFile(t *testing.T) {
 	text, err := os.ReadFile("testdata/profile.json")
 	if err != nil {
