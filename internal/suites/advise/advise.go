@@ -1,5 +1,4 @@
-// Package advise turns the figures of a team into an advice about locks. Its rules are those
-// of docs/costs.md.
+// Package advise turns a team's figures into advice about locks. Its rules are those of docs/costs.md.
 package advise
 
 import (
@@ -18,24 +17,24 @@ import (
 
 // Needs are the figures of a team.
 type Needs struct {
-	// SectionP99 is the 99th percentile of its critical sections, SectionMax a bound of all
-	// of them; 0 if none is known.
+	// SectionP99 is the 99th percentile of the team's critical sections, and SectionMax an upper bound of all
+	// of them; 0 if unknown.
 	SectionP99 time.Duration
 	SectionMax time.Duration
-	// LongestPause is how long a process of theirs was ever seen to stand still.
+	// LongestPause is the longest time for which one of the team's processes was ever seen paused.
 	LongestPause time.Duration
-	// Failover is how soon others must get the lock of a holder that died; 0 for whenever.
+	// Failover is the time within which another worker must get the lock of a dead holder; 0 for any time.
 	Failover time.Duration
 	Locks    []string
 }
 
-// DefaultLocks is one of each kind that people choose from.
+// DefaultLocks has one lock of each kind that teams choose from.
 func DefaultLocks() []string {
 	return []string{"redis", "redlock", "etcd", "zookeeper", "consul", "postgres-lease", "postgres-session"}
 }
 
-// Advise says what the figures ask for, and what is known to break the locks that serve them.
-// Its error is one of usage.
+// Advise says what the figures require, and what is known to break the locks that meet them. Its error is one
+// of usage.
 func Advise(n Needs, known guide.Evidence) (reports.Advice, error) {
 	if err := n.validate(); err != nil {
 		return reports.Advice{}, err
@@ -49,7 +48,7 @@ func Advise(n Needs, known guide.Evidence) (reports.Advice, error) {
 		if err != nil {
 			return a, &runs.UsageError{Err: err, About: "lock"}
 		}
-		a.Locks = append(a.Locks, withKnown(n.about(name, lock.Info), lock.Info.Name, known))
+		a.Locks = append(a.Locks, withKnown(n.adviceFor(name, lock.Info), lock.Info.Name, known))
 	}
 	return a, nil
 }
@@ -70,30 +69,30 @@ func (n Needs) validate() error {
 	return nil
 }
 
-// Margins that are added to what a lease must outlast.
+// Margins added to what a lease must outlast.
 const (
-	// fixedMargin is for the way to the service and back, and for timers.
+	// fixedMargin covers the round trip to the service, and timers.
 	fixedMargin = 100 * time.Millisecond
-	// share is for clocks that do not run alike, and figures that were not quite the worst.
-	share = 10
+	// clockShare covers clocks that run at different speeds, and figures that were not quite the worst case.
+	clockShare = 10
 )
 
-func withMargin(d time.Duration) time.Duration { return d + d/share + fixedMargin }
+func withMargin(d time.Duration) time.Duration { return d + d/clockShare + fixedMargin }
 
-// renewals is how much longer than the pause a lease must be that is renewed each third of
-// it: two thirds of it are left at least when the pause begins.
+// renewals is how many pauses a lease must last if it is renewed every third of its length. When a pause
+// begins, at least two thirds of the lease are left.
 const renewals = 1.5
 
 type plan struct {
-	lease time.Duration // 0 for a lock that has none
+	lease time.Duration // 0 for a lock without a lease
 	renew bool          // by the worker
 	why   string
-	// outlasts is the shortest lease that holds; less than lease where servers as delivered
+	// outlasts is the shortest lease that suffices. It is less than lease if servers with default settings
 	// grant none so short.
 	outlasts time.Duration
 }
 
-// plan is the shortest lease that holds and that servers as delivered grant.
+// plan is the shortest lease that suffices and that servers with default settings grant.
 func (n Needs) plan(info clients.Info) plan {
 	var p plan
 	pause := withMargin(n.LongestPause)
@@ -115,15 +114,15 @@ func (n Needs) plan(info clients.Info) plan {
 
 func (n Needs) longest() time.Duration { return max(n.SectionP99, n.SectionMax) }
 
-// unit keeps leases readable.
+// unit is the granularity of leases, which keeps them readable.
 const unit = 10 * time.Millisecond
 
 func roundedUp(d time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
 
-func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
+func (n Needs) adviceFor(name string, info clients.Info) reports.LockAdvice {
 	p := n.plan(info)
 	a := reports.LockAdvice{
-		Lock: name, Ends: ends(info), Lease: p.lease, Renew: p.renew, Why: p.why,
+		Lock: name, Ends: endsWith(info), Lease: p.lease, Renew: p.renew, Why: p.why,
 		Guard: string(remedies.GuardOf(info)), RestsOn: restsOn(name, info),
 	}
 	if info.MaxTTL > 0 && p.lease > info.MaxTTL {
@@ -135,15 +134,15 @@ func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
 	}
 	if info.TTL > 0 {
 		a.FreeAfter = info.Effective(p.lease, info.LockDelay)
-		a.Servers = servers(info.Delivered, p)
-		n.contradiction(&a, info, p)
+		a.Servers = serverLimits(info.Delivered, p)
+		n.addContradiction(&a, info, p)
 	}
-	n.check(&a, info)
+	n.addCheck(&a, info)
 	return a
 }
 
-// withKnown adds what is known to break a lock that can be used; evidence has it under its own
-// name, which is not that of its file.
+// withKnown adds what is known to break a lock that fits. The evidence uses the lock's own name, not the path
+// of its file.
 func withKnown(a reports.LockAdvice, name string, known guide.Evidence) reports.LockAdvice {
 	if a.Unfit != "" {
 		return a
@@ -155,7 +154,7 @@ func withKnown(a reports.LockAdvice, name string, known guide.Evidence) reports.
 	return a
 }
 
-func ends(info clients.Info) string {
+func endsWith(info clients.Info) string {
 	switch {
 	case info.Session:
 		return "a session that its client keeps alive"
@@ -165,8 +164,9 @@ func ends(info clients.Info) string {
 	return "its holder's connection"
 }
 
-// servers says where the advised lease meets the bounds of servers as delivered; "" if it does not.
-func servers(d clients.Delivered, p plan) string {
+// serverLimits says where the advised lease exceeds the limits of servers with default settings; "" if it does
+// not.
+func serverLimits(d clients.Delivered, p plan) string {
 	switch {
 	case p.outlasts < d.MinTTL:
 		return fmt.Sprintf("as delivered they grant no lease below %s (%s), else %s were enough", d.MinTTL, d.MinSetting, p.outlasts)
@@ -176,8 +176,8 @@ func servers(d clients.Delivered, p plan) string {
 	return ""
 }
 
-// contradiction says what no lease can do, and what can.
-func (n Needs) contradiction(a *reports.LockAdvice, info clients.Info, p plan) {
+// addContradiction says that no lease meets the wanted failover, and what can meet it.
+func (n Needs) addContradiction(a *reports.LockAdvice, info clients.Info, p plan) {
 	if n.Failover == 0 || a.FreeAfter <= n.Failover {
 		return
 	}
@@ -199,7 +199,7 @@ func (n Needs) contradiction(a *reports.LockAdvice, info clients.Info, p plan) {
 	}
 }
 
-// shortened is the longest lease of a lock that is free again within a time.
+// shortened is the longest lease with which a lock is free again within the failover time.
 func shortened(info clients.Info, failover time.Duration) (time.Duration, bool) {
 	left := failover - info.LockDelay
 	if info.Expiry > 0 {
@@ -212,7 +212,7 @@ func shortened(info clients.Info, failover time.Duration) (time.Duration, bool) 
 	return left, left > 0 && left >= info.MinTTL
 }
 
-// restsOn names the reproductions that show what the advice says.
+// restsOn names the reproductions that support the advice.
 func restsOn(name string, info clients.Info) []string {
 	if lockfile.IsPath(name) || !info.PassesOn() {
 		return nil
@@ -225,7 +225,7 @@ func restsOn(name string, info clients.Info) []string {
 	return all
 }
 
-// unproven is what no run can take away from a team.
+// unproven lists the assumptions that no run can check for a team.
 func (n Needs) unproven() []string {
 	all := []string{
 		fmt.Sprintf("That no pause is longer than %s. The longest that was seen is no bound: only a guard makes a longer one safe.", n.LongestPause),

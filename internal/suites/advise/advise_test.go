@@ -18,7 +18,7 @@ func needs(lock string, change func(*Needs)) Needs {
 	return n
 }
 
-func about(t *testing.T, n Needs) reports.LockAdvice {
+func adviceOn(t *testing.T, n Needs) reports.LockAdvice {
 	t.Helper()
 	a, err := Advise(n, nil)
 	if err != nil {
@@ -27,8 +27,8 @@ func about(t *testing.T, n Needs) reports.LockAdvice {
 	return a.Locks[0]
 }
 
-// TestLease: what is not renewed outlasts pause and section, what is renewed the pause; both
-// as the service rounds them.
+// TestLease: a lease without renewal outlasts pause and section, and a renewed lease outlasts the pause. Both
+// are rounded as the service rounds them.
 func TestLease(t *testing.T) {
 	bounded := func(n *Needs) { n.SectionMax = time.Second }
 	for _, c := range []struct {
@@ -41,20 +41,20 @@ func TestLease(t *testing.T) {
 		{"redis", nil, 6750 * time.Millisecond, true, 6750 * time.Millisecond},      // 1.5 × (4 s + 0.5 s)
 		{"redis", bounded, 5600 * time.Millisecond, false, 5600 * time.Millisecond}, // 4 s + 1 s + 0.6 s
 		{"etcd", nil, 7 * time.Second, false, 7 * time.Second},
-		{"etcd", bounded, 7 * time.Second, false, 7 * time.Second}, // its session renews, whatever is known
-		{"consul", nil, 10 * time.Second, false, 35 * time.Second}, // 6.75 s would do, but not as delivered
+		{"etcd", bounded, 7 * time.Second, false, 7 * time.Second}, // its session renews the lease, whatever the figures
+		{"consul", nil, 10 * time.Second, false, 35 * time.Second}, // 6.75 s would suffice, but not with default settings
 		{"consul", func(n *Needs) { n.LongestPause = 12 * time.Second }, 19950 * time.Millisecond, false, 54900 * time.Millisecond},
 		{"zookeeper", func(n *Needs) { n.LongestPause = time.Second }, 4 * time.Second, false, 4 * time.Second},
 		{"postgres-session", nil, 0, false, 0},
 	} {
-		if got := about(t, needs(c.lock, c.change)); got.Lease != c.lease || got.Renew != c.renew || got.FreeAfter != c.free {
+		if got := adviceOn(t, needs(c.lock, c.change)); got.Lease != c.lease || got.Renew != c.renew || got.FreeAfter != c.free {
 			t.Errorf("%s: lease %s, renewed %v, free after %s; want %s, %v, %s", c.lock, got.Lease, got.Renew, got.FreeAfter, c.lease, c.renew, c.free)
 		}
 	}
 }
 
-// TestServers: what servers as delivered do not grant is said with the setting's name, and nothing
-// of those that do.
+// TestServers: the advice names the setting if servers with default settings do not grant the lease, and says
+// nothing if they do.
 func TestServers(t *testing.T) {
 	for _, c := range []struct {
 		lock  string
@@ -69,7 +69,7 @@ func TestServers(t *testing.T) {
 		{"redis", time.Second, nil},
 		{"etcd", time.Second, nil},
 	} {
-		got := about(t, needs(c.lock, func(n *Needs) { n.LongestPause = c.pause })).Servers
+		got := adviceOn(t, needs(c.lock, func(n *Needs) { n.LongestPause = c.pause })).Servers
 		if (got != "") != (c.says != nil) {
 			t.Errorf("%s, paused for %s: %q", c.lock, c.pause, got)
 		}
@@ -81,8 +81,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestContradiction: a failover that a lease allows is none; one that it does not is named,
-// with the lease that is safe behind a guard, if the servers accept one.
+// TestContradiction: the advice reports a contradiction only if the lease does not meet the failover time.
+// Then it names the lease that is safe behind a guard, if the servers accept one.
 func TestContradiction(t *testing.T) {
 	failover := func(d time.Duration) func(*Needs) { return func(n *Needs) { n.Failover = d } }
 	for _, c := range []struct {
@@ -105,7 +105,7 @@ func TestContradiction(t *testing.T) {
 		{"consul", 10 * time.Second, true, 0, "fence", ""},
 		{"postgres-session", time.Second, false, 0, "database", ""},
 	} {
-		got := about(t, needs(c.lock, failover(c.failover)))
+		got := adviceOn(t, needs(c.lock, failover(c.failover)))
 		if (got.Contradiction != "") != c.named || got.ShortLease != c.short || got.Guard != c.guard ||
 			strings.Contains(got.Contradiction, "session_ttl_min") != (c.setting != "") || !strings.Contains(got.Contradiction, c.setting) {
 			t.Errorf("%s within %s: %q, short lease %s, guard %s", c.lock, c.failover, got.Contradiction, got.ShortLease, got.Guard)
@@ -113,18 +113,18 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// TestUnfit: a lease that servers do not accept is not advised.
+// TestUnfit: the advice never names a lease that the servers do not accept.
 func TestUnfit(t *testing.T) {
 	hour := func(n *Needs) { n.LongestPause = time.Hour }
-	if got := about(t, needs("zookeeper", hour)); got.Unfit == "" || got.Commands != nil {
+	if got := adviceOn(t, needs("zookeeper", hour)); got.Unfit == "" || got.Commands != nil {
 		t.Errorf("%+v", got)
 	}
-	if got := about(t, needs("redis", hour)); got.Unfit != "" {
+	if got := adviceOn(t, needs("redis", hour)); got.Unfit != "" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestCommands: the half is left out where it need not lose anything.
+// TestCommands: the command with half of the lease is left out if it need not lose updates.
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		lock string
@@ -132,19 +132,19 @@ func TestCommands(t *testing.T) {
 	}{
 		{"redis", "--ttl 3.37s --renew"}, {"etcd", "--ttl 3s"}, {"consul", ""}, {"postgres-session", ""},
 	} {
-		all := strings.Join(about(t, needs(c.lock, nil)).Commands, "\n")
+		all := strings.Join(adviceOn(t, needs(c.lock, nil)).Commands, "\n")
 		if !strings.Contains(all, "--test-count 20") || strings.Contains(all, "--expect violation") != (c.half != "") || !strings.Contains(all, c.half) {
 			t.Errorf("%s:\n%s", c.lock, all)
 		}
 	}
 }
 
-// TestCheck: long sections and pauses are checked by shorter ones, which is said, and others as they
-// are; how long it takes is said of all.
+// TestCheck: long sections and pauses are checked with shorter ones, and the advice says so. It always says
+// how long the check takes.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		section, max, pause time.Duration
-		want                string // part of what is said of the check; "" for nothing but its time
+		want                string // part of what the advice says about the check; "" for nothing but the time
 		arguments           string
 	}{
 		{300 * time.Millisecond, 0, 4 * time.Second, "", "--section 300ms --nemesis pause:holder --pause 4s"},
@@ -154,7 +154,7 @@ func TestCheck(t *testing.T) {
 		{time.Hour, 0, 4 * time.Second, "sections of 1s instead of 1h0m0s (divided by 3600)", "--section 1s"},
 		{300 * time.Millisecond, 0, time.Minute, "pauses of 5s instead of 1m0s (divided by 12)", "--section 300ms --nemesis pause:holder --pause 5s"},
 	} {
-		got := about(t, needs("redis", func(n *Needs) { n.SectionP99, n.SectionMax, n.LongestPause = c.section, c.max, c.pause }))
+		got := adviceOn(t, needs("redis", func(n *Needs) { n.SectionP99, n.SectionMax, n.LongestPause = c.section, c.max, c.pause }))
 		told := strings.Contains(got.Check, "instead of")
 		if told != (c.want != "") || !strings.Contains(got.Check, c.want) || !strings.Contains(got.Check, " runs, at most ") || !strings.Contains(got.Commands[0], c.arguments) {
 			t.Errorf("section %s to %s, pause %s: %q, %s", c.section, c.max, c.pause, got.Check, got.Commands[0])
@@ -162,7 +162,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNeeds: each mistake is one of usage, and what is missing is said.
+// TestNeeds: each mistake is an error of usage that names what is missing.
 func TestNeeds(t *testing.T) {
 	for name, change := range map[string]func(*Needs){
 		"--section-p99":   func(n *Needs) { n.SectionP99 = 0 },
@@ -183,8 +183,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestKnown: an advised lock comes with what broke it, and the command that shows it; one that
-// is not fit does not.
+// TestKnown: an advised lock comes with what broke it and the command that shows it. A lock that does not fit
+// comes without.
 func TestKnown(t *testing.T) {
 	evidence, err := guide.Known()
 	if err != nil {

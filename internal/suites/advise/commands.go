@@ -14,19 +14,19 @@ import (
 	"lockcheck/workloads"
 )
 
-// tests is how many runs an advice is tested with.
-const tests = 20
+// testRuns is the number of runs that test an advice.
+const testRuns = 20
 
-// Sections and pauses that are longer make a check take hours, and show nothing more of a lease
-// that follows from them by the same rule than those that are checked instead.
+// Longer sections and pauses make a check take hours. They show no more, because the same rule derives the
+// lease from the shorter values that are checked instead.
 const (
 	longSection, checkedSection = 2 * time.Second, time.Second
 	longPause, checkedPause     = 30 * time.Second, 5 * time.Second
 )
 
-// checked are the figures that an advice is checked with, and how they differ from those of the
-// team; "" if they do not.
-func (n Needs) checked() (checked Needs, instead string) {
+// checkedNeeds returns the figures that an advice is checked with, and how they differ from the team's; "" if they
+// do not.
+func (n Needs) checkedNeeds() (checked Needs, instead string) {
 	checked = n
 	var parts []string
 	if long := n.longest(); long > longSection {
@@ -47,27 +47,27 @@ func inPlace(what string, checked, asked time.Duration) string {
 	return fmt.Sprintf("%s of %s instead of %s (divided by %v)", what, checked, asked, math.Round(10*float64(asked)/float64(checked))/10)
 }
 
-// check adds to an advice the commands that check it, and says what they take.
-func (n Needs) check(a *reports.LockAdvice, info clients.Info) {
-	checked, instead := n.checked()
+// addCheck adds the commands that check an advice, and says how long they take.
+func (n Needs) addCheck(a *reports.LockAdvice, info clients.Info) {
+	checked, instead := n.checkedNeeds()
 	a.Commands, a.Check = checked.commands(a.Lock, info, checked.plan(info)), instead
 	o, _ := checked.Options(a.Lock, info, false)
 	outline, err := runs.OutlineOf(o)
 	if err != nil {
-		return // a run says it, too
+		return // running the command reports the same error
 	}
-	made := tests + len(a.Commands) - 1
+	made := testRuns + len(a.Commands) - 1
 	takes := time.Duration(made) * suites.Job{Outline: outline}.Length()
 	a.Check = strings.TrimPrefix(fmt.Sprintf("%s; %d runs, at most %d min", instead, made, int((takes+time.Minute-1)/time.Minute)), "; ")
 }
 
-// commands are the lines by which a team checks an advice on its own machine: what holds,
-// what must not, and the guard.
+// commands are the commands with which a team checks an advice on its own machine: what must hold, what must
+// fail, and the guard.
 func (n Needs) commands(name string, info clients.Info, p plan) []string {
 	if p.lease == 0 {
-		return []string{n.line(name, p, fmt.Sprintf("--test-count %d", tests))}
+		return []string{n.line(name, p, fmt.Sprintf("--test-count %d", testRuns))}
 	}
-	lines := []string{n.line(name, p, fmt.Sprintf("--test-count %d", tests))}
+	lines := []string{n.line(name, p, fmt.Sprintf("--test-count %d", testRuns))}
 	if half, loses := n.half(info, p); loses {
 		lines = append(lines, n.line(name, half, "--expect violation"))
 	}
@@ -75,7 +75,7 @@ func (n Needs) commands(name string, info clients.Info, p plan) []string {
 	return append(lines, n.line(name, short, "--guard "+string(remedies.GuardOf(info))))
 }
 
-// half is the plan with half of its lease, and whether a pause must break that.
+// half is the plan with half of its lease, and whether a pause must break it.
 func (n Needs) half(info clients.Info, p plan) (plan, bool) {
 	half := plan{lease: (p.lease / 2).Truncate(max(info.TTLStep, unit)), renew: p.renew}
 	if half.lease < info.MinTTL || info.LockDelay > 0 {
@@ -100,8 +100,8 @@ func (n Needs) line(name string, p plan, rest string) string {
 	return strings.Join(parts, " ")
 }
 
-// Options are those of a run with the advised lease of a lock, or with half of it; false if
-// half of it need not lose anything.
+// Options are the options of a run with the advised lease of a lock, or with half of it; false if half of it
+// need not lose updates.
 func (n Needs) Options(name string, info clients.Info, half bool) (runs.Options, bool) {
 	p, tells := n.plan(info), true
 	if half {

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// TestAdviceHolds: with the advised lease nothing is lost in 20 runs whose holders are paused
-// for as long as was said; with half of it updates are lost.
+// TestAdviceHolds: with the advised lease, 20 runs whose holders pause for the stated time lose nothing. With
+// half of the lease, updates are lost.
 func TestAdviceHolds(t *testing.T) {
 	clustertest.Engine(t, clustertest.Rest)
 	const lock = "memory"
@@ -23,13 +23,13 @@ func TestAdviceHolds(t *testing.T) {
 	info, _ := clients.ByName(lock)
 	var told, lost, made int64
 	var half checker.Pool
-	// Others are made in place of runs that tell nothing: longer ones, fewer at a time, as workers
-	// may have needed the time of a run to start.
+	// Inconclusive runs are replaced by longer runs, fewer at a time, because workers may have needed the
+	// time of a run to start.
 	for _, longer := range []int{1, 2, 4} {
-		whole := jobs(t, n, info, false, longer, made, tests-told)
+		whole := jobs(t, n, info, false, longer, made, testRuns-told)
 		made += int64(len(whole))
 		for _, r := range results(t, slots/longer, whole) {
-			if !n.tells(r) {
+			if !n.isConclusive(r) {
 				t.Logf("left out: a pause of %s; %s", longest(r), r.Sentence)
 				continue
 			}
@@ -43,7 +43,7 @@ func TestAdviceHolds(t *testing.T) {
 			half = checker.PoolOf(results(t, slots/longer, jobs(t, n, info, true, longer, 0, 6)))
 		}
 	}
-	if told < tests {
+	if told < testRuns {
 		t.Errorf("only %d of %d runs tell anything", told, made)
 	}
 	t.Logf("%d runs with the advised lease lost %d updates; with half of it %d of %d in %d runs", told, lost, half.Lost, half.Acknowledged, half.Runs)
@@ -52,14 +52,14 @@ func TestAdviceHolds(t *testing.T) {
 	}
 }
 
-// tells is false of a run that says nothing of the advice. A busy machine ends some pauses later
-// than the margin allows: a loss then is none of the advice, and no loss is more than was asked for.
-func (n Needs) tells(r checker.Results) bool {
+// isConclusive says whether a run is conclusive. A busy machine ends some pauses later than the margin allows. A
+// loss then does not contradict the advice, and no loss is more than the advice promised.
+func (n Needs) isConclusive(r checker.Results) bool {
 	beyond := longest(r) > withMargin(n.LongestPause) && r.Verdict != checker.Valid
 	return !beyond && r.Verdict != checker.Undecided
 }
 
-// longest is that of the pauses of a run.
+// longest is the longest pause of a run.
 func longest(r checker.Results) (most time.Duration) {
 	for _, f := range r.Faults {
 		most = max(most, time.Duration(f.End-f.Begin))
@@ -67,8 +67,8 @@ func longest(r checker.Results) (most time.Duration) {
 	return most
 }
 
-// jobs are runs with the advised lease, or with half of it, from a seed on, whose faults may
-// take so many times longer.
+// jobs are runs with the advised lease, or with half of it, beginning with a seed. Their time for faults is
+// multiplied by longer.
 func jobs(t *testing.T, n Needs, info clients.Info, half bool, longer int, first, count int64) (all []suites.Job) {
 	t.Helper()
 	o, tells := n.Options(info.Name, info, half)
@@ -91,10 +91,10 @@ func jobs(t *testing.T, n Needs, info clients.Info, half bool, longer int, first
 	return all
 }
 
-// slots is how many runs are made at a time: all of them wait most of theirs.
+// slots is how many runs are made in parallel. Runs wait most of the time.
 const slots = 8
 
-// results makes runs, so many at a time, and returns the results of those that have a history.
+// results makes runs, a few in parallel, and returns the results of those that have a history.
 func results(t *testing.T, slots int, jobs []suites.Job) (all []checker.Results) {
 	t.Helper()
 	runner := suites.Runner{
