@@ -1,7 +1,6 @@
-// Package claims holds what is said of locks against runs. Each claim of claims.yaml names
-// the experiments that speak for it or against it, those that a reproduction consists of
-// and others in the folder runs; the verdict is computed from what their stored runs show,
-// so that it changes when a lock does.
+// Package claims checks common claims about locks with runs. Each claim of claims.yaml names the experiments
+// that support or contradict it: forms of reproductions, and the experiments in the folder runs. The verdict
+// is computed from the stored runs of these experiments, so it changes when a lock does.
 package claims
 
 import (
@@ -26,34 +25,33 @@ import (
 //go:embed claims.yaml runs/*.yaml
 var files embed.FS
 
-// prefix comes before the names of the experiments in the folder runs.
+// prefix begins the names of the experiments in the folder runs.
 const prefix = "claim/"
 
-// Claim is what is said of locks, and what it rests on.
+// Claim is a claim about locks, and its evidence.
 type Claim struct {
 	Number int    `yaml:"number"`
 	Text   string `yaml:"text"`
-	// For and Against are experiments whose runs, if they are as expected, speak for the
-	// claim, or against it.
+	// For and Against are experiments. If their runs are as expected, they support or contradict the claim.
 	For     []Evidence `yaml:"for,omitempty"`
 	Against []Evidence `yaml:"against,omitempty"`
-	// Measured are experiments whose figures decide for which side they speak.
+	// Measured are experiments whose figures decide whether they support the claim.
 	Measured []Measurement `yaml:"measured,omitempty"`
-	// Missing says what would be needed and is not there: the claim stays open.
+	// Missing says which evidence is still missing. A claim with missing evidence stays open.
 	Missing string `yaml:"missing,omitempty"`
 }
 
-// Evidence is an experiment, and what it shows if it is as expected.
+// Evidence is an experiment, and what it shows if its runs are as expected.
 type Evidence struct {
 	Run   reference `yaml:"run"`
 	Shows string    `yaml:"shows"` // a sentence
-	// Within is expected in addition to what the experiment itself expects.
+	// Within has bounds in addition to what the experiment itself expects.
 	Within suites.Bounds `yaml:"within,omitempty"`
 }
 
-// Measurement is an experiment that is as expected whichever way its figures fall: it
-// speaks for the claim if they are Within, or if the figure More is higher than that of
-// the experiment Than, and against it otherwise.
+// Measurement is an experiment that is as expected whatever its figures are. It supports the claim if the
+// figures are Within the bounds, or if the figure More is higher than in the experiment Than. Otherwise it
+// contradicts the claim.
 type Measurement struct {
 	Run    reference     `yaml:"run"`
 	Shows  string        `yaml:"shows"` // what is measured
@@ -62,7 +60,7 @@ type Measurement struct {
 	Than   reference     `yaml:"than,omitempty"`
 }
 
-// reference is the name of an experiment, and where it was named.
+// reference is the name of an experiment, and the line that named it.
 type reference struct {
 	Name string
 	line int
@@ -91,7 +89,7 @@ func Claims() ([]Claim, error) {
 	return all, nil
 }
 
-// read reads claims that rest on known experiments. Its errors name the line.
+// read reads claims that refer to known experiments. Its errors name the line.
 func read(r io.Reader, known map[string]suites.Experiment) ([]Claim, error) {
 	var all []Claim
 	if err := yamlfile.Read(r, &all); err != nil {
@@ -154,7 +152,7 @@ func (r reference) check(known map[string]suites.Experiment, shows string) error
 	return nil
 }
 
-// experiments are all that a claim can rest on, by name.
+// experiments are all experiments that a claim can refer to, by name.
 func experiments() (map[string]suites.Experiment, error) {
 	all, err := findings.Experiments()
 	if err != nil {
@@ -174,7 +172,7 @@ func experiments() (map[string]suites.Experiment, error) {
 	return known, nil
 }
 
-// ownExperiments are those in the folder runs.
+// ownExperiments are the experiments in the folder runs.
 func ownExperiments() ([]suites.Experiment, error) {
 	names, err := fs.Glob(files, "runs/*.yaml")
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// howMany claims there are to answer.
+// howMany claims there are.
 const howMany = 27
 
 // everything matches all names.
 var everything = regexp.MustCompile("")
 
-// TestClaims: all claims are there, what they rest on exists and can be prepared, and
-// nothing lies in the folder of runs that no claim rests on.
+// TestClaims: all claims are there, and the experiments that they refer to exist and can be prepared. Every
+// experiment in the folder runs belongs to a claim.
 func TestClaims(t *testing.T) {
 	all, err := Claims()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestRead has one mistake each in a file that is otherwise good.
+// TestRead puts one mistake at a time into a file that is otherwise valid.
 func TestRead(t *testing.T) {
 	const good = `- number: 1
   text: It holds.
@@ -109,7 +109,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestVerdict: each verdict, and what takes it away.
+// TestVerdict has each verdict, and what prevents it.
 func TestVerdict(t *testing.T) {
 	two := make([]suites.StoredRun, 2)
 	shown, missed, notRun := Result{Runs: two, AsExpected: 2}, Result{Runs: two, AsExpected: 1}, Result{}
@@ -141,7 +141,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// valid is a run of an experiment that did some updates in a second.
+// valid is a valid run of an experiment with this many updates in one second.
 func valid(updates int64) suites.StoredRun {
 	r := checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{
 		{Property: checker.FaultEvidence, Verdict: checker.Valid}, {Property: checker.Assumptions, Verdict: checker.Valid},
@@ -150,8 +150,8 @@ func valid(updates int64) suites.StoredRun {
 	return suites.StoredRun{Document: reports.Document{Results: r}, Folder: "somewhere"}
 }
 
-// TestJudge: figures decide for which side a measurement speaks, and without them, or if
-// the run itself was not as expected, the claim stays open.
+// TestJudge: figures decide whether a measurement supports a claim. Without figures, or if the run itself was
+// not as expected, the claim stays open.
 func TestJudge(t *testing.T) {
 	expected := suites.Expectation{Verdict: checker.Valid}
 	known := map[string]suites.Experiment{"a": {Name: "a", Expect: expected}, "b": {Name: "b", Expect: expected}}
@@ -196,14 +196,14 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := (judge{known, c.runs}).claim(all[0]); got.Verdict != c.want {
+			if got := (judger{known, c.runs}).claim(all[0]); got.Verdict != c.want {
 				t.Errorf("%s, want %s: %+v", got.Verdict, c.want, got)
 			}
 		})
 	}
 }
 
-// TestExperiments: each experiment is run once, what is measured last and alone.
+// TestExperiments: each experiment runs once, and measurements run last and alone.
 func TestExperiments(t *testing.T) {
 	all, err := Claims()
 	if err != nil {
@@ -236,8 +236,8 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestRun runs an experiment on the embedded lock and judges two claims by it: one that
-// it bears out, and one that wants what did not happen.
+// TestRun runs an experiment on the embedded lock and judges two claims by it: one that the run supports, and
+// one that expects something else.
 func TestRun(t *testing.T) {
 	clustertest.StartsServers(t)
 	const text = "name: x\nlock: memory\nworkload: set\nguard: none\nconcurrency: 2\nttl: 300ms\nsection: 5ms\ntime-limit: 3s\nmin-ops: 5\n" +
@@ -269,14 +269,14 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := judge{known, runs}.claim(all[0])
+	got := judger{known, runs}.claim(all[0])
 	if got.Verdict != Holds || len(got.For[0].Runs) != 2 {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(store, got.For[0].Runs[0].Folder)); err != nil {
 		t.Error(err)
 	}
-	if got := (judge{expecting(checker.Violation), runs}).claim(all[0]); got.Verdict != Open {
+	if got := (judger{expecting(checker.Violation), runs}).claim(all[0]); got.Verdict != Open {
 		t.Errorf("a violation was expected, and the claim %s", got.Verdict)
 	}
 	stop := make(chan struct{})

@@ -18,14 +18,14 @@ const (
 	Open              = "open"
 )
 
-// Judged is a claim, and what the stored runs say of it.
+// Judged is a claim, and what the stored runs say about it.
 type Judged struct {
 	Number  int
 	Text    string
-	Verdict string // one of the verdicts of claims
-	// For and Against are the experiments that speak for the claim and against it.
+	Verdict string // one of Holds, HoldsWithinLimits, DoesNotHold and Open
+	// For and Against are the experiments that support and contradict the claim.
 	For, Against []Result
-	Missing      string // what would be needed and is not there; "" for nothing
+	Missing      string // which evidence is missing; "" for none
 }
 
 // Result is an experiment with its stored runs.
@@ -33,23 +33,23 @@ type Result struct {
 	Experiment string
 	Shows      string // a sentence: what is shown if the runs are as expected
 	Runs       []suites.StoredRun
-	AsExpected int      // how many of the runs were
-	Missed     string   // why it is not shown: of the first that was not, or of all together
+	AsExpected int      // how many runs were as expected
+	Missed     string   // why it is not shown: because of the first run that was not as expected, or because of all runs together
 	Figures    []string // of all runs together
 }
 
-// shown says whether the experiment was run, always was as expected, and has the data that it needs.
+// shown says whether the experiment was run, was always as expected, and has the data that it needs.
 func (r Result) shown() bool {
 	return len(r.Runs) > 0 && r.AsExpected == len(r.Runs) && r.Missed == ""
 }
 
-// Judge puts the stored runs next to the claims that rest on them.
+// Judge judges claims by the stored runs of their experiments.
 func Judge(all []Claim, stored map[string][]suites.StoredRun) ([]Judged, error) {
 	known, err := experiments()
 	if err != nil {
 		return nil, err
 	}
-	j := judge{known, stored}
+	j := judger{known, stored}
 	var judged []Judged
 	for _, c := range all {
 		judged = append(judged, j.claim(c))
@@ -57,13 +57,13 @@ func Judge(all []Claim, stored map[string][]suites.StoredRun) ([]Judged, error) 
 	return judged, nil
 }
 
-// judge holds claims against the stored runs of known experiments.
-type judge struct {
+// judger compares claims with the stored runs of known experiments.
+type judger struct {
 	known map[string]suites.Experiment
 	runs  map[string][]suites.StoredRun
 }
 
-func (j judge) claim(c Claim) Judged {
+func (j judger) claim(c Claim) Judged {
 	judged := Judged{Number: c.Number, Text: c.Text, Missing: c.Missing}
 	for _, e := range c.For {
 		judged.For = append(judged.For, j.evidence(e))
@@ -83,8 +83,8 @@ func (j judge) claim(c Claim) Judged {
 	return judged
 }
 
-// verdict is what the runs amount to. One that is missing or not as expected leaves it
-// open, whatever the others show.
+// verdict combines the results. If any result is missing or not as expected, the claim is open, whatever the
+// others show.
 func verdict(j Judged) string {
 	notShown := func(r Result) bool { return !r.shown() }
 	switch all := slices.Concat(j.For, j.Against); {
@@ -98,15 +98,15 @@ func verdict(j Judged) string {
 	return HoldsWithinLimits
 }
 
-func (j judge) evidence(e Evidence) Result {
+func (j judger) evidence(e Evidence) Result {
 	r, pool := j.stored(e.Run.Name, e.Within)
 	r.Shows, r.Figures = e.Shows, keyFigures(j.known[e.Run.Name].Expect.Figures, e.Within, pool)
 	return r
 }
 
-// measurement also says for which side it speaks. One without data speaks for none: it is
-// listed under For, and leaves the claim open.
-func (j judge) measurement(m Measurement) (all []Result, speaksFor bool) {
+// measurement also says whether the measurement supports the claim. Without data it does neither: it is
+// listed under For and leaves the claim open.
+func (j judger) measurement(m Measurement) (all []Result, speaksFor bool) {
 	r, pool := j.stored(m.Run.Name, nil)
 	r.Shows = m.Shows
 	if m.More != "" {
@@ -119,8 +119,8 @@ func (j judge) measurement(m Measurement) (all []Result, speaksFor bool) {
 	return []Result{r}, m.Within.Missed(pool) == "" || !r.shown()
 }
 
-// compared is a measurement next to the one that it is compared with.
-func (j judge) compared(m Measurement, r Result, pool checker.Pool) (all []Result, speaksFor bool) {
+// compared returns a measurement together with the one that it is compared with.
+func (j judger) compared(m Measurement, r Result, pool checker.Pool) (all []Result, speaksFor bool) {
 	other, than := j.stored(m.Than.Name, nil)
 	other.Shows = "What it is compared with."
 	f, _ := checker.FigureByName(m.More)
@@ -137,9 +137,9 @@ func (j judge) compared(m Measurement, r Result, pool checker.Pool) (all []Resul
 	return []Result{r, other}, more || !r.shown() || !other.shown()
 }
 
-// stored says how many runs of an experiment are as expected, each within some bounds too,
-// and adds all of them up.
-func (j judge) stored(name string, within suites.Bounds) (Result, checker.Pool) {
+// stored counts the runs of an experiment that are as expected and within additional bounds. It also pools
+// all runs.
+func (j judger) stored(name string, within suites.Bounds) (Result, checker.Pool) {
 	r := Result{Experiment: name, Runs: j.runs[name]}
 	var all []checker.Results
 	for _, run := range r.Runs {
@@ -153,7 +153,8 @@ func (j judge) stored(name string, within suites.Bounds) (Result, checker.Pool) 
 	return r, checker.PoolOf(all)
 }
 
-// keyFigures are those that the experiment is judged by, else what became of the updates.
+// keyFigures lists the figures that the experiment is judged by. Without such figures it says how many
+// updates were lost.
 func keyFigures(expected, within suites.Bounds, p checker.Pool) []string {
 	if p.Runs == 0 {
 		return nil

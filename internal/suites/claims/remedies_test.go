@@ -9,7 +9,8 @@ import (
 	"lockcheck/internal/remedies"
 )
 
-// TestEvidenceOfRemedies: what is said to show a remedy is there, for each lock, and on the servers that are said.
+// TestEvidenceOfRemedies: the experiments named as evidence for a remedy exist for each lock, on the stated
+// servers.
 func TestEvidenceOfRemedies(t *testing.T) {
 	known, err := experiments()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// Experiments lists those that claims rest on, each once, and of them those whose names
-// match. What is measured runs alone, and last: the others need not wait for it.
+// Experiments lists the experiments of the claims, each once, if their names match. Measurements run alone
+// and last, so that the others need not wait for them.
 func Experiments(all []Claim, only *regexp.Regexp) (suites.Series, error) {
 	known, err := experiments()
 	if err != nil {

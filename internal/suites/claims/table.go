@@ -35,17 +35,17 @@ these trips takes a round trip longer. "lockcheck repro --list" lists what runs 
 
 `
 
-// WriteTable writes claims, the runs for and against them, and verdicts as Markdown.
-// Runs are linked to their pages below a path; "" for no links.
+// WriteTable writes claims, their results and verdicts as Markdown. Runs are linked to their pages below the
+// path store; "" for no links.
 func WriteTable(w io.Writer, all []Judged, store string) error {
 	var b strings.Builder
 	b.WriteString(preface)
-	if from, to := times(all); from != "" {
+	if from, to := firstAndLast(all); from != "" {
 		fmt.Fprintf(&b, "Runs from %s to %s.\n\n", reports.Markdown(from), reports.Markdown(to))
 	}
 	b.WriteString("| # | claim | for | against | verdict |\n| --- | --- | --- | --- | --- |\n")
 	for _, j := range all {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", j.Number, reports.Markdown(j.Text), cell(j.For, store), cell(j.Against, store), j.words())
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", j.Number, reports.Markdown(j.Text), cell(j.For, store), cell(j.Against, store), j.verdictText())
 	}
 	b.WriteString("\nThe figures:\n\n")
 	for _, f := range checker.Figures() {
@@ -55,8 +55,8 @@ func WriteTable(w io.Writer, all []Judged, store string) error {
 	return err
 }
 
-// words is the verdict, and why it is open.
-func (j Judged) words() string {
+// verdictText is the verdict, and why it is open.
+func (j Judged) verdictText() string {
 	text := "**" + j.Verdict + "**"
 	if j.Missing != "" {
 		text += ": " + reports.Markdown(j.Missing)
@@ -108,14 +108,14 @@ func cell(all []Result, store string) string {
 	return strings.Join(parts, "<br>")
 }
 
-// address of the page of a run. Names of folders are text from outside.
+// address is the link to the page of a run. Folder names come from outside and are escaped.
 func address(store string, run suites.StoredRun) string {
 	page := url.URL{Path: path.Join(filepath.ToSlash(store), filepath.ToSlash(run.Folder), runs.ReportFile)}
 	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C").Replace(page.String())
 }
 
-// times are when the first and the last run began.
-func times(all []Judged) (from, to string) {
+// firstAndLast returns when the first and the last run began.
+func firstAndLast(all []Judged) (from, to string) {
 	for _, j := range all {
 		for _, r := range slices.Concat(j.For, j.Against) {
 			for _, run := range r.Runs {

@@ -9,8 +9,8 @@ import (
 	"lockcheck/reports"
 )
 
-// TestWriteTable: what was shown is linked and counted, what was not is named, and no
-// text from outside gets out of its cell.
+// TestWriteTable: shown results are linked and counted, missing results are named, and text from outside
+// cannot break out of its cell.
 func TestWriteTable(t *testing.T) {
 	stored := func(folder, started string) suites.StoredRun {
 		return suites.StoredRun{Document: reports.Document{Header: history.Header{Started: started}}, Folder: folder}
