@@ -1,5 +1,6 @@
-// Package trials has what short runs with aimed faults share: the shortest lease that tells something, sections measured
-// in leases, and a time limit that leaves each fault the time to wait for its moment.
+// Package trials has what short runs with aimed faults share. Their lease is the shortest that gives
+// meaningful results, sections are measured in leases, and the time limit leaves each fault the time to wait
+// for its moment.
 package trials
 
 import (
@@ -19,11 +20,11 @@ const (
 	FirstStep = 200 * time.Millisecond
 	// MomentWait is how long a step may wait for its moment.
 	MomentWait = 2 * time.Second
-	// idle is the least length of a trial without faults.
+	// idle is the shortest length of a trial without faults.
 	idle = 2 * time.Second
-	// longHold outlasts the restart and the failover of servers, which take seconds whatever the lease is.
+	// longHold outlasts a server restart and a failover, which take seconds whatever the lease.
 	longHold = 10 * time.Second
-	// shortDelay is a lock delay that a trial can exceed and a search can afford.
+	// shortDelay is a lock delay that a trial can exceed and a hunt can afford.
 	shortDelay = time.Second
 )
 
@@ -32,27 +33,27 @@ type Use struct {
 	Workers int `json:"workers" yaml:"workers"`
 	// Section is the time in the critical section, in leases.
 	Section float64 `json:"section" yaml:"section"`
-	// Long: the lease outlasts the restart of a server and a failover.
+	// Long: the lease outlasts a server restart and a failover.
 	Long bool `json:"long,omitempty" yaml:"long,omitempty"`
-	// Nodes is the number of servers; 0 for the usual one.
+	// Nodes is the number of servers; 0 for the default number.
 	Nodes int  `json:"nodes,omitempty" yaml:"nodes,omitempty"`
 	Renew bool `json:"renew,omitempty" yaml:"renew,omitempty"`
-	Check bool `json:"check,omitempty" yaml:"check,omitempty"` // before the write
+	Check bool `json:"check,omitempty" yaml:"check,omitempty"` // before each write
 	Pin   bool `json:"pin,omitempty" yaml:"pin,omitempty"`
-	// Brief: attempts give up after half of the shortest lease, otherwise never.
+	// Brief: attempts give up after half of the shortest lease; otherwise they never give up.
 	Brief bool `json:"brief,omitempty" yaml:"brief,omitempty"`
 }
 
-// Subject is the lock of some trials.
+// Subject is the lock that trials use.
 type Subject struct {
 	lockfile.Lock
 	Name    string        // as in --lock
-	Version string        // of the servers; "" for the usual one
-	Nodes   int           // in all trials that do not say otherwise; 0 for the usual number
-	TTL     time.Duration // in trials that are not long; 0 for the shortest lease that tells something
+	Version string        // of the servers; "" for the default version
+	Nodes   int           // in trials that do not set it; 0 for the default number
+	TTL     time.Duration // in trials that are not long; 0 for the shortest lease that gives meaningful results
 }
 
-// Lease is that of a trial that is not long; 0 for a lock without one.
+// Lease is the lease of a trial that is not long; 0 for a lock without a lease.
 func (s Subject) Lease() time.Duration { return cmp.Or(s.TTL, s.Info.ShortestTTL()) }
 
 // longLease keeps the lock of a silent holder for longHold.
@@ -60,13 +61,13 @@ func (s Subject) longLease() time.Duration {
 	return s.Info.Lease(time.Duration(float64(longHold) / max(1, s.Info.Expiry)))
 }
 
-// HasLong says whether a long lease is possible and much longer than the usual one.
+// HasLong says whether the lock can have a long lease that is much longer than the usual lease of trials.
 func (s Subject) HasLong() bool {
 	atMost := s.Info.MaxTTL
 	return s.Servers.Nodes > 0 && s.Lease() > 0 && s.Lease() < s.longLease()/2 && (atMost == 0 || atMost >= s.longLease())
 }
 
-// LockDelay is that of trials; nil for the usual one, and for a lock without any.
+// LockDelay is the lock delay of trials; nil for the lock's own delay, and for a lock without one.
 func (s Subject) LockDelay() *time.Duration {
 	if s.Info.LockDelay <= shortDelay {
 		return nil
@@ -82,8 +83,8 @@ func (s Subject) leaseOf(u Use) time.Duration {
 	return s.Lease()
 }
 
-// unit is for how long a silent holder keeps the lock. Sections are measured in it.
-func (s Subject) unit(lease time.Duration) time.Duration {
+// silentFor is how long a silent holder keeps the lock. Sections are measured in it.
+func (s Subject) silentFor(lease time.Duration) time.Duration {
 	switch {
 	case lease == 0:
 		return time.Second
@@ -93,12 +94,12 @@ func (s Subject) unit(lease time.Duration) time.Duration {
 	return lease
 }
 
-// Section is the time in the critical section.
+// Section is the length of the critical section.
 func (s Subject) Section(u Use) time.Duration {
-	return time.Duration(u.Section * float64(s.unit(s.leaseOf(u)))).Round(time.Millisecond)
+	return time.Duration(u.Section * float64(s.silentFor(s.leaseOf(u)))).Round(time.Millisecond)
 }
 
-// Sketch are the options of a trial without a time limit.
+// Sketch returns the options of a trial without a time limit.
 func (s Subject) Sketch(u Use, schedule nemesis.Schedule) runs.Options {
 	section := s.Section(u)
 	o := runs.Options{
@@ -110,17 +111,18 @@ func (s Subject) Sketch(u Use, schedule nemesis.Schedule) runs.Options {
 		Schedule: &schedule, Seed: schedule.Seed,
 	}
 	if u.Brief {
-		o.Wait = s.unit(s.Lease()) / 2
+		o.Wait = s.silentFor(s.Lease()) / 2
 	}
 	return o
 }
 
-// Options are those of a trial that leaves its faults enough time. A trial without faults is made longer by a factor.
+// Options returns the options of a trial that leaves its faults enough time. A trial without faults is longer
+// by factor.
 func (s Subject) Options(u Use, schedule nemesis.Schedule, factor int) (runs.Options, error) {
 	o := s.Sketch(u, schedule)
 	var err error
 	if o.TimeLimit, err = LimitOf(o, u, factor); s.Info.GivesUp() && !u.Brief {
-		o.Wait = o.TimeLimit // an attempt that is given up under a fault hides its outcome
+		o.Wait = o.TimeLimit // an attempt that gives up during a fault would hide its outcome
 	}
 	return o, err
 }
@@ -132,8 +134,8 @@ func LimitOf(o runs.Options, u Use, factor int) (time.Duration, error) {
 	return (outline.Recovery + active + 99*time.Millisecond).Truncate(100 * time.Millisecond), err
 }
 
-// Active is the time that the steps of a schedule need if each waits for its moment and for the step before. Without steps
-// it is enough for some holds, times a factor.
+// Active is the time that a schedule needs if each step waits for its moment and for the step before it.
+// Without steps, it is the time for some holds, multiplied by factor.
 func Active(u Use, schedule nemesis.Schedule, factor int, lease time.Duration) time.Duration {
 	if lease == 0 {
 		lease = time.Second
@@ -150,12 +152,11 @@ func Active(u Use, schedule nemesis.Schedule, factor int, lease time.Duration) t
 	return first + total
 }
 
-// Quick are the options of a trial that ends as soon as there is something to judge, and of which only the results are
-// written.
+// Quick returns the options of a trial that ends as soon as it can be judged and writes only its results.
 func Quick(o runs.Options) runs.Options {
 	o.EndRecovered, o.UntilViolation, o.ResultsOnly = true, true, true
 	return o
 }
 
-// MaxDelay is how late the machine may wake up this process during a trial.
+// MaxDelay is how late the machine may wake up lockcheck's process during a trial.
 func MaxDelay(o runs.Options) time.Duration { return o.TTL / 4 }
