@@ -14,8 +14,8 @@ import (
 	"lockcheck/workloads"
 )
 
-// TestAccepted: what is said to help in a run is what a test of that lock and workload takes, and
-// what is said to lack something is refused, or would change nothing there.
+// TestAccepted: a remedy offered for a run is accepted by a test of that lock and workload. A remedy that is
+// said to lack something is refused, or would change nothing there.
 func TestAccepted(t *testing.T) {
 	offered, lacking := 0, 0
 	for _, name := range clients.Names() {
@@ -28,10 +28,10 @@ func TestAccepted(t *testing.T) {
 			o.Workload, o.Nemesis = workload, "none"
 			plain, err := runs.OutlineOf(o)
 			if err != nil {
-				continue // no test of that lock at all
+				continue // no test of that lock is possible at all
 			}
 			header := history.Header{Lock: name, Workload: workload, Guard: o.Guard, Lease: plain.Options.TTL}
-			for _, offer := range all(header) {
+			for _, offer := range allOffers(header) {
 				change := remedies.ByName(offer.Remedy).Change
 				if change == (remedies.Change{}) {
 					continue
@@ -56,8 +56,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// all lists what is offered against any cause, each remedy once.
-func all(h history.Header) (offers []remedies.Offer) {
+// allOffers lists the remedies offered against any cause, each once.
+func allOffers(h history.Header) (offers []remedies.Offer) {
 	seen := make(map[string]bool)
 	for _, cause := range checker.Causes() {
 		for _, offer := range remedies.Offers(cause.Name, h) {
@@ -70,7 +70,7 @@ func all(h history.Header) (offers []remedies.Offer) {
 	return offers
 }
 
-// TestJobs: a job that is done twice is what an idempotency key is for.
+// TestJobs: an idempotency key is offered for a job that runs twice.
 func TestJobs(t *testing.T) {
 	h := history.Header{Lock: "memory", Workload: history.WorkloadJobs, Lease: time.Second}
 	for _, cause := range checker.Causes() {

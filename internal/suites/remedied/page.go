@@ -9,30 +9,30 @@ import (
 	"lockcheck/reports"
 )
 
-// Schema is the version of the JSON form of Tried.
+// Schema is the version of the JSON format of Tried.
 const Schema = 1
 
-// Tried is one test as it was asked for, and again with each remedy.
+// Tried is a test as requested, and its repetitions with each remedy.
 type Tried struct {
 	Schema   int        `json:"schema"`
-	Runs     []Run      `json:"runs"` // the first one as it was asked for
+	Runs     []Run      `json:"runs"` // the first run is the test as requested
 	NotTried []NotTried `json:"not_tried,omitempty"`
 }
 
-// Run is one of these runs.
+// Run is one run of the test.
 type Run struct {
-	Remedy string `json:"remedy,omitempty"` // "" for the one that was asked for
+	Remedy string `json:"remedy,omitempty"` // "" for the test as requested
 	Words  string `json:"words"`
 	Flag   string `json:"flag,omitempty"`
-	Folder string `json:"run"` // relative to that of all runs
+	Folder string `json:"run"` // relative to the folder of all runs
 
 	Verdict      checker.Verdict `json:"verdict"`
 	Lost         int64           `json:"lost"`
 	Acknowledged int64           `json:"acknowledged"`
 	checker.LossInterval
 	Incidents int64 `json:"incidents"`
-	// Throughput is updates, or holds, a second; Availability the share of the time of faults
-	// without an outage. Nil where there are no data.
+	// Throughput is updates, or holds, per second. Availability is the share of the time of faults without an
+	// outage. Both are nil without data.
 	Throughput   *float64 `json:"throughput,omitempty"`
 	Availability *float64 `json:"availability,omitempty"`
 
@@ -47,9 +47,9 @@ type NotTried struct {
 	Why    string `json:"why"`
 }
 
-// add adds a run, with what was found in it.
+// add adds a run with its results.
 func (t *Tried) add(run Run, folder string, h history.Header, r checker.Results) {
-	r.Holds = nil // of many runs they would be many
+	r.Holds = nil // holds of many runs would take much space
 	run.Folder, run.document = folder, reports.Document{Schema: reports.DocumentSchema, Header: h, Results: r}
 	run.Verdict, run.Incidents = reports.Plain(r.Verdict), r.Incidents
 	run.Lost, run.Acknowledged, run.LossInterval = r.Updates.Lost, r.Updates.Acknowledged, r.Updates.LossInterval
@@ -62,15 +62,16 @@ func (t *Tried) add(run Run, folder string, h history.Header, r checker.Results)
 	t.Runs = append(t.Runs, run)
 }
 
-// onceNote says how little one run is.
+// onceNote says how little a single run proves.
 const onceNote = "One seed is one run: a remedy that is valid here held in 1 run. An incident is all that one fault let happen; behind a guard it can be without effect."
 
-// Terminal has the runs side by side.
+// Terminal shows the runs side by side.
 func (t Tried) Terminal() reports.Page {
 	return reports.Page{Title: "The same seed with each remedy", Blocks: []reports.Block{t.table(), t.notTried(), reports.Note(onceNote)}}
 }
 
-// Page has the runs side by side with links to their reports, then each next to the run as it was asked for.
+// Page shows the runs side by side with links to their reports, and then each run next to the test as
+// requested.
 func (t Tried) Page() reports.Page {
 	first := t.Runs[0].document
 	page := reports.Page{Title: "The same seed with each remedy", Blocks: []reports.Block{
@@ -85,7 +86,7 @@ func (t Tried) Page() reports.Page {
 	for i, run := range t.Runs[1:] {
 		both := reports.NewSideBySide(first, run.document)
 		page.Blocks = append(page.Blocks,
-			reports.Heading{Level: 3, Text: run.Flag + ": " + run.Words, Anchor: anchor(i + 1)}, reports.Note(both.Note), compared(both, run.Flag))
+			reports.Heading{Level: 3, Text: run.Flag + ": " + run.Words, Anchor: anchor(i + 1)}, reports.Note(both.Note), comparisonTable(both, run.Flag))
 	}
 	return page
 }
@@ -97,7 +98,7 @@ func (t Tried) table() reports.Table {
 	for i, r := range t.Runs {
 		cells := reports.Cells(
 			cmp.Or(r.Flag, r.Words), string(r.Verdict), reports.Grouped(r.Lost)+" of "+reports.Grouped(r.Acknowledged), reports.Grouped(r.Incidents),
-			known(r.Throughput, 1, 1, ""), known(r.Availability, 100, 0, " %"))
+			figureText(r.Throughput, 1, 1, ""), figureText(r.Availability, 100, 0, " %"))
 		cells[0].Link, cells[1].Verdict, cells[2].More = r.Folder+"/report.html", r.Verdict, "95 %: "+reports.LossInterval(r.LossInterval)
 		if i > 0 {
 			cells[0].Links = []reports.Link{{Text: "side by side", Href: "#" + anchor(i)}}
@@ -107,8 +108,8 @@ func (t Tried) table() reports.Table {
 	return table
 }
 
-// known is a number, multiplied and with a unit; a dash where there is none.
-func known(f *float64, times float64, places int, unit string) string {
+// figureText formats a multiple of a number with a unit; a dash without a number.
+func figureText(f *float64, times float64, places int, unit string) string {
 	if f == nil {
 		return "–"
 	}
@@ -123,11 +124,11 @@ func (t Tried) notTried() reports.List {
 	return list
 }
 
-// compared has what was found in two runs, by property and by figure.
-func compared(both reports.SideBySide, second string) reports.Table {
+// comparisonTable shows the results of two runs by property and by figure.
+func comparisonTable(both reports.SideBySide, second string) reports.Table {
 	table := reports.Table{Columns: reports.Columns("property", "as asked for", second)}
 	for _, p := range both.Properties {
-		table.Rows = append(table.Rows, reports.Row{Cells: []reports.Cell{{Text: p.Property}, opinion(p.First), opinion(p.Second)}})
+		table.Rows = append(table.Rows, reports.Row{Cells: []reports.Cell{{Text: p.Property}, opinionCell(p.First), opinionCell(p.Second)}})
 	}
 	for _, p := range both.Figures {
 		table.Rows = append(table.Rows, reports.Row{Cells: reports.Cells(p.Name, p.First, p.Second)})
@@ -135,9 +136,9 @@ func compared(both reports.SideBySide, second string) reports.Table {
 	return table
 }
 
-func opinion(o reports.Opinion) reports.Cell {
+func opinionCell(o reports.Opinion) reports.Cell {
 	cell := reports.Cell{Text: o.Word, More: o.Summary}
-	if v := checker.Verdict(o.Word); reports.Plain(v) == v { // else it was tolerated, or not judged
+	if v := checker.Verdict(o.Word); reports.Plain(v) == v { // otherwise it was tolerated or not judged
 		cell.Verdict = v
 	}
 	return cell

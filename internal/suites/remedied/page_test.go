@@ -12,7 +12,7 @@ import (
 	"lockcheck/reports"
 )
 
-// TestPage: all runs are side by side, those that were not made with the reason.
+// TestPage: the page has all runs side by side, and the remedies that were not tried with the reason.
 func TestPage(t *testing.T) {
 	h := history.Header{Lock: "memory", Workload: "set", Guard: "none", Lease: time.Second, Seed: 7}
 	r := checker.Results{

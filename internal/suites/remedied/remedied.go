@@ -1,4 +1,4 @@
-// Package remedied makes a run again with each remedy that its lock supports.
+// Package remedied repeats a run with each remedy that its lock supports.
 package remedied
 
 import (
@@ -18,15 +18,15 @@ import (
 	"lockcheck/workloads"
 )
 
-// runsFolder is where the runs are, in the folder of all of them.
+// runsFolder is the subfolder with the runs.
 const runsFolder = "runs"
 
-// Plan is a test and what is to be tried against what it may find.
+// Plan is a test, and the remedies to try against what it may find.
 type Plan struct {
-	Path  string // of the folder
-	Plain runs.Options
-	tries []try
-	left  []NotTried
+	Path     string // of the folder
+	Plain    runs.Options
+	tries    []try
+	notTried []NotTried
 }
 
 type try struct {
@@ -35,8 +35,8 @@ type try struct {
 	job    suites.Job
 }
 
-// New plans the runs, and makes their folder in the store of the options. Its error is that
-// of a test that makes no sense.
+// New plans the runs and makes their folder in the store of the options. Its error says why the test makes no
+// sense.
 func New(o runs.Options) (Plan, error) {
 	plain, err := runs.OutlineOf(o)
 	if err != nil {
@@ -52,7 +52,7 @@ func New(o runs.Options) (Plan, error) {
 			continue // it is another test
 		}
 		t := try{remedy: r, flag: r.Change.Flag(o.Lock, plain.Options.TTL)}
-		why := unfit(r, lock.Info, plain.Options)
+		why := whyNotTried(r, lock.Info, plain.Options)
 		if why == "" {
 			t.job, err = jobWith(r.Change, t.flag, lock, o, plain)
 			if err != nil {
@@ -60,7 +60,7 @@ func New(o runs.Options) (Plan, error) {
 			}
 		}
 		if why != "" {
-			p.left = append(p.left, NotTried{Remedy: r.Name, Words: r.Words, Flag: t.flag, Why: why})
+			p.notTried = append(p.notTried, NotTried{Remedy: r.Name, Words: r.Words, Flag: t.flag, Why: why})
 			continue
 		}
 		p.tries = append(p.tries, t)
@@ -72,8 +72,8 @@ func New(o runs.Options) (Plan, error) {
 	return p, nil
 }
 
-// unfit says why a remedy is not tried; "" if it is.
-func unfit(r remedies.Remedy, lock clients.Info, o runs.Options) string {
+// whyNotTried says why a remedy is not tried; "" if it is tried.
+func whyNotTried(r remedies.Remedy, lock clients.Info, o runs.Options) string {
 	w, _ := workloads.ByName(o.Workload)
 	switch lacks := cmp.Or(r.Bars(w), r.Lacks(lock, o.TTL)); {
 	case lacks != "":
@@ -84,8 +84,8 @@ func unfit(r remedies.Remedy, lock clients.Info, o runs.Options) string {
 	return ""
 }
 
-// jobWith is the run with a change. It meets the faults of the plain one, as long as they
-// are there, for as long a time.
+// jobWith is the run with a change. It has the same faults as the plain run, for the same time, as far as the
+// changed lock has them.
 func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options, plain runs.Outline) (suites.Job, error) {
 	schedule := plain.Schedule.Fixed(plain.Effective)
 	o.Schedule, o.TimeLimit = &schedule, plain.Options.TimeLimit
@@ -96,18 +96,17 @@ func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options,
 	o.Renew, o.CheckBeforeWrite = o.Renew || c.Renew, o.CheckBeforeWrite || c.CheckBeforeWrite
 	if c.Leases > 0 {
 		o.TTL = time.Duration(c.Leases) * plain.Options.TTL
-		// The recovery period is longer by this.
+		// A longer lease makes the recovery period longer by this.
 		o.TimeLimit += lock.Info.Effective(o.TTL, 0) - lock.Info.Effective(plain.Options.TTL, 0)
 	}
 	outline, err := runs.OutlineOf(o)
 	return suites.Job{Name: flag, Options: o, Outline: outline, Slots: suites.Alone}, err
 }
 
-// Run makes the runs with remedies, one after the other, and writes all of them down next to
-// the plain one. The error says what could not be run or written; what was made is returned
-// all the same.
+// Run makes the runs with remedies one after another and writes them next to the plain run. The error says
+// what could not be run or written. The completed runs are returned even then.
 func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, progress runs.Progress, interrupt <-chan struct{}) (tried Tried, interrupted bool, err error) {
-	tried = Tried{Schema: Schema, NotTried: p.left}
+	tried = Tried{Schema: Schema, NotTried: p.notTried}
 	add := func(run Run, made runs.Judgement) error {
 		folder, err := filepath.Rel(p.Path, made.Folder)
 		tried.add(run, folder, made.History.Header, made.Results)

@@ -22,13 +22,13 @@ func (p Plan) flags() (tried, left []string) {
 	for _, t := range p.tries {
 		tried = append(tried, t.flag)
 	}
-	for _, n := range p.left {
+	for _, n := range p.notTried {
 		left = append(left, n.Flag)
 	}
 	return tried, left
 }
 
-// TestNew: what the lock supports is tried, and the rest has a reason.
+// TestNew: every remedy that the lock supports is tried, and every other remedy has a reason.
 func TestNew(t *testing.T) {
 	for _, c := range []struct {
 		lock, guard string
@@ -52,7 +52,7 @@ func TestNew(t *testing.T) {
 		if !slices.Contains(tried, "--guard cas") && c.guard != "cas" {
 			t.Errorf("%s: a version check works with every lock, and %q are tried", c.lock, tried)
 		}
-		for _, n := range p.left {
+		for _, n := range p.notTried {
 			if n.Why == "" {
 				t.Errorf("%s: no reason for %s", c.lock, n.Flag)
 			}
@@ -60,8 +60,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestSameFaults: a run with a remedy meets the faults of the plain one, of the same length
-// with a longer lease, too, and for as long a time.
+// TestSameFaults: a run with a remedy has the faults of the plain run, with the same length and for the same
+// time, even with a longer lease.
 func TestSameFaults(t *testing.T) {
 	o := options(t, "memory")
 	plain, err := runs.OutlineOf(o)
