@@ -1,5 +1,5 @@
-// Package findings is the list of all experiments whose results are published: every lock
-// without faults next to the same with stopped holders, every reproduction next to its control.
+// Package findings lists all experiments whose results are published: every lock without faults and with
+// paused holders, and every reproduction with its control.
 package findings
 
 import (
@@ -15,16 +15,15 @@ import (
 	"lockcheck/workloads"
 )
 
-// enoughUpdates is how much a lock must do without faults for its being valid to mean
-// something: a library that sends five requests a second makes about 80 in that time.
+// enoughUpdates is the least number of updates for which a valid run without faults means something. A
+// library that sends five requests per second makes about 80 in that time.
 const enoughUpdates = 50
 
-// Experiments lists all of them: locks in the order of their table, then
-// reproductions.
+// Experiments lists all experiments: the locks in the order of their table, then the reproductions.
 func Experiments() ([]suites.Experiment, error) {
 	var all []suites.Experiment
 	for _, lock := range clients.Table() {
-		all = append(all, faultless(lock), paused(lock))
+		all = append(all, faultlessExperiment(lock), pausedExperiment(lock))
 	}
 	reproductions, err := repros.All()
 	if err != nil {
@@ -34,8 +33,7 @@ func Experiments() ([]suites.Experiment, error) {
 	return append(all, ofReproductions...), err
 }
 
-// InFiles lists those of the reproductions in files and folders, in place of the built-in
-// ones.
+// InFiles lists the experiments of the reproductions in files and folders, instead of the built-in ones.
 func InFiles(paths []string) ([]suites.Experiment, error) {
 	reproductions, err := repros.In(paths)
 	if err != nil {
@@ -56,7 +54,7 @@ func experimentsOf(reproductions []repros.Reproduction) ([]suites.Experiment, er
 	return all, nil
 }
 
-func faultless(lock clients.Info) suites.Experiment {
+func faultlessExperiment(lock clients.Info) suites.Experiment {
 	e := lockExperiment(lock, suites.SettingFaultless)
 	e.Options.Nemesis, e.Options.TimeLimit, e.Options.MinOps = "none", 30*time.Second, enoughUpdates
 	e.Expect.Verdict = checker.Valid
@@ -66,9 +64,9 @@ func faultless(lock clients.Info) suites.Experiment {
 	return e
 }
 
-// paused stops holders beyond the lease. That breaks every lock that ends by itself,
-// and none that ends only with its holder.
-func paused(lock clients.Info) suites.Experiment {
+// pausedExperiment pauses holders beyond the lease. This breaks every lock that expires, and no lock that ends only
+// with its holder.
+func pausedExperiment(lock clients.Info) suites.Experiment {
 	e := lockExperiment(lock, suites.SettingPaused)
 	e.Options.Nemesis, e.Options.MinOps = "pause", runs.DefaultMinOps
 	e.Expect = suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion}, Earlier: "paused"}

@@ -18,7 +18,7 @@ type Observed struct {
 	Runs []suites.StoredRun
 }
 
-// Observations finds the stored runs of experiments. Experiments that were never run are there, without runs.
+// Observations finds the stored runs of experiments. An experiment without any run is listed too.
 func Observations(store string, experiments []suites.Experiment) ([]Observed, error) {
 	stored, err := suites.StoredRuns(store)
 	if err != nil {
@@ -31,12 +31,13 @@ func Observations(store string, experiments []suites.Experiment) ([]Observed, er
 	return all, nil
 }
 
-// preface says how the tables were made and what their columns are.
+// preface says how the tables were made and what their columns mean.
 const preface = `Made by "%s" from stored runs%s; no figure is written by hand. Runs that are not in that folder do not count. ` +
 	`"3 of 3" means that three runs were exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs. ` +
 	`Lost updates are those of all runs, with the 95 %% interval of their share where any were lost, and how many independent parts of the runs it is over.`
 
-// Page has a table of locks, if there are any, and one of reproductions with their controls. command is what makes it.
+// Page has a table of locks, if there are any, and a table of reproductions with their controls. command is
+// the command that makes the page.
 func Page(command string, all []Observed) reports.Page {
 	locks := reports.Table{Columns: reports.Columns("lock", "versions", "without faults", "updates", "holders stopped", "overlaps of a stopped holder", "lost")}
 	reproductions := reports.Table{Columns: reports.Columns(
@@ -85,7 +86,7 @@ func days(all []Observed) string {
 }
 
 func lockRow(calm, paused Observed) reports.Row {
-	cells := reports.Cells(calm.Subject, calm.versions(), calm.judged(), calm.updates(), paused.judged(), paused.overlaps(), paused.lost())
+	cells := reports.Cells(calm.Subject, calm.versions(), calm.expectedAndCount(), calm.updates(), paused.expectedAndCount(), paused.overlaps(), paused.lost())
 	cells[0].Code = true
 	return reports.Row{Cells: cells}
 }
@@ -97,13 +98,13 @@ func reproductionRow(finding, control Observed) reports.Row {
 	return reports.Row{Cells: cells}
 }
 
-// judged says what was expected and how often it was observed.
-func (o Observed) judged() string {
+// expectedAndCount says what was expected and how often it was observed.
+func (o Observed) expectedAndCount() string {
 	verdict, _, _ := strings.Cut(o.Expect.String(), ":")
 	return verdict + ", " + o.count()
 }
 
-// count says how many runs were as expected, and of the first that was not, why.
+// count says how many runs were as expected, and why the first other run was not.
 func (o Observed) count() string {
 	if len(o.Runs) == 0 {
 		return "not run"
@@ -127,7 +128,7 @@ func (o Observed) versions() string {
 	return reports.Versions(o.Runs[len(o.Runs)-1].Header.Versions)
 }
 
-// updates is how many there were; "" if the workload makes none.
+// updates is the number of updates; "" if the workload makes none.
 func (o Observed) updates() string {
 	each := o.each(func(r checker.Results) int64 { return r.Updates.Acknowledged })
 	if slices.Max(append(each, 0)) == 0 {
@@ -140,7 +141,7 @@ func (o Observed) overlaps() string {
 	return spread(o.each(func(r checker.Results) int64 { return r.Overlaps.EarlierPaused }))
 }
 
-// lost is what was lost in all runs; "" if nothing could be.
+// lost is the number of updates lost in all runs; "" if none could be lost.
 func (o Observed) lost() string {
 	var all []checker.Results
 	for _, run := range o.Runs {
@@ -181,7 +182,7 @@ func (o Observed) each(value func(checker.Results) int64) []int64 {
 	return values
 }
 
-// spread shows the median of some values, and their range if there is one.
+// spread shows the median of some values, and their range if they differ.
 func spread(values []int64) string {
 	if len(values) == 0 {
 		return ""

@@ -19,7 +19,7 @@ func stored(started string, r checker.Results) suites.StoredRun {
 	return suites.StoredRun{Document: reports.Document{Header: history.Header{Started: started, Versions: versions}, Results: r}}
 }
 
-// TestDays: the days on which runs began.
+// TestDays: the page names the days on which runs began.
 func TestDays(t *testing.T) {
 	on := func(times ...string) (o Observed) {
 		for _, started := range times {
@@ -38,8 +38,8 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestPage: a row for each lock and each reproduction, with what was not as expected in plain sight, and what was never
-// run. Text from outside is text.
+// TestPage: each lock and each reproduction has a row. Runs that were not as expected and experiments that
+// were never run are visible. Text from outside is escaped.
 func TestPage(t *testing.T) {
 	run := func(v checker.Verdict, acknowledged, lost int64) suites.StoredRun {
 		return stored("", checker.Results{
@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 			Findings: []checker.Finding{{Property: checker.MutualExclusion, Verdict: v}},
 		})
 	}
-	five := func(lost ...int64) []suites.StoredRun { // each of ten faults in as many windows
+	five := func(lost ...int64) []suites.StoredRun { // ten faults each, in as many windows
 		var all []suites.StoredRun
 		for range 5 {
 			r := checker.Results{Verdict: checker.Valid, Updates: checker.UpdateSummary{LossInterval: checker.LossInterval{LostOver: checker.OverFaults}}}
