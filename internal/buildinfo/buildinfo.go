@@ -23,8 +23,8 @@ type Build struct {
 // the commit.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+.*)?$`)
 
-// of reads what Go recorded: the commit of a checkout, or the version of a downloaded module.
-func of(info *debug.BuildInfo) Build {
+// buildOf reads what Go recorded: the commit of a checkout, or the version of a downloaded module.
+func buildOf(info *debug.BuildInfo) Build {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
@@ -77,5 +77,5 @@ func This() Build {
 	if !ok {
 		info = new(debug.BuildInfo)
 	}
-	return of(info)
+	return buildOf(info)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOf has the ways to build lockcheck, with what Go records of each.
+// TestOf has the ways to build lockcheck, with what Go records for each.
 func TestOf(t *testing.T) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	checkout := []string{"-trimpath=true", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "vcs=git", "vcs.revision=" + commit, "vcs.time=2026-11-22T16:22:36Z"}
@@ -54,7 +54,7 @@ func TestOf(t *testing.T) {
 			key, value, _ := strings.Cut(text, "=")
 			info.Settings = append(info.Settings, debug.BuildSetting{Key: key, Value: value})
 		}
-		if got := of(info); got.String() != c.want || got.Short() != c.short {
+		if got := buildOf(info); got.String() != c.want || got.Short() != c.short {
 			t.Errorf("%s: %q\n%s\nwant %q\n%s", c.name, got.Short(), got, c.short, c.want)
 		}
 	}
