@@ -173,7 +173,7 @@ func (c Cell) view() reports.Cell {
 	return view
 }
 
-// class is the verdict that colors the cell; "" for none.
+// class is the verdict that colours the cell; "" for none.
 func (c Cell) class() checker.Verdict {
 	if c.Verdict == "" {
 		return ""
