@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// unreadable lists what keeps a page from those who do not see it, or have no mouse.
+// unreadable lists what makes a page unusable for readers who cannot see it or have no mouse.
 func unreadable(page string) []string {
 	var out []string
 	bad := func(what string) { out = append(out, what) }
@@ -24,7 +24,7 @@ func unreadable(page string) []string {
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	heading, ids := "h0", map[string]bool{}
-	var named []string // ids that others refer to
+	var named []string // IDs that other elements refer to
 	var open []xml.StartElement
 	for {
 		token, err := d.Token()
@@ -102,7 +102,7 @@ func TestHTMLIsReadableWithoutEyes(t *testing.T) {
 	}
 }
 
-// TestUnreadable is the control: each page is spoiled in one way.
+// TestUnreadable is the control: each page is spoiled in one way, and unreadable reports it.
 func TestUnreadable(t *testing.T) {
 	page := pageOf(t, runs()[0])
 	for _, c := range []struct{ from, to, want string }{
@@ -125,7 +125,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// contrast is that of WCAG 2 between two colours: 1 to 21.
+// contrast is the contrast ratio of WCAG 2 between two colours: 1 to 21.
 func contrast(a, b string) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
@@ -165,7 +165,7 @@ func TestContrast(t *testing.T) {
 		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]+);`).FindAllStringSubmatch(theme[1], -1) {
 			colors[m[1]] = m[2]
 		}
-		least := map[string]float64{ // of text, and of what is drawn
+		least := map[string]float64{ // the least contrast of text and of drawn shapes
 			"ink": 4.5, "soft": 4.5, "bad": 4.5, "good": 4.5, "service": 4.5,
 			"ok": 3, "ok-many": 3, "info": 3, "fail": 3, "fault": 3,
 		}

@@ -7,64 +7,64 @@ import (
 	"time"
 )
 
-// Advice is what the figures of a team ask of a lock.
+// Advice is what the figures of a team require of a lock.
 type Advice struct {
 	SectionP99   time.Duration `json:"section_p99_ns"`
-	SectionMax   time.Duration `json:"section_max_ns,omitempty"` // 0 if it is not known
+	SectionMax   time.Duration `json:"section_max_ns,omitempty"` // 0 if unknown
 	LongestPause time.Duration `json:"longest_pause_ns"`
-	Failover     time.Duration `json:"failover_ns,omitempty"` // wanted at most; 0 for any
+	Failover     time.Duration `json:"failover_ns,omitempty"` // the longest acceptable failover; 0 for any
 	Locks        []LockAdvice  `json:"locks"`
-	// Unproven is what the advice takes for granted.
+	// Unproven lists the assumptions of the advice.
 	Unproven []string `json:"unproven"`
 }
 
-// LockAdvice is an advice about one lock.
+// LockAdvice is the advice about one lock.
 type LockAdvice struct {
 	Lock string `json:"lock"`
-	Ends string `json:"ends_with"` // what ends it, if its holder does not
-	// Unfit says why it cannot be used; "" if it can.
+	Ends string `json:"ends_with"` // what ends the lock if its holder does not release it
+	// Unfit says why the lock cannot be used; "" if it can.
 	Unfit string        `json:"unfit,omitempty"`
-	Lease time.Duration `json:"lease_ns,omitempty"` // 0 for a lock without one
-	Renew bool          `json:"renew,omitempty"`    // each third of it
+	Lease time.Duration `json:"lease_ns,omitempty"` // 0 for a lock without a lease
+	Renew bool          `json:"renew,omitempty"`    // the lease is renewed every third of its length
 	Why   string        `json:"why,omitempty"`
-	// FreeAfter is when others get the lock of a holder that died, at the latest but for the
-	// grace period; 0 for as soon as its connection ends.
+	// FreeAfter is the longest time until another worker gets the lock of a dead holder, without the grace
+	// period; 0 if the lock is free as soon as the holder's connection ends.
 	FreeAfter time.Duration `json:"free_after_ns,omitempty"`
-	// Servers says where the lease meets a bound of servers as delivered, and what to set.
+	// Servers says where the lease exceeds a limit of servers with default settings, and what to set.
 	Servers string `json:"servers,omitempty"`
-	// Contradiction says which two of the figures the lease does not serve; ShortLease is the
-	// lease that is safe only behind the guard, 0 if there is none.
+	// Contradiction says which two of the figures the lease does not satisfy together. ShortLease is a lease
+	// that is safe only behind the guard; 0 if there is none.
 	Contradiction string        `json:"contradiction,omitempty"`
 	ShortLease    time.Duration `json:"short_lease_ns,omitempty"`
 	Guard         string        `json:"guard"`
-	RestsOn       []string      `json:"rests_on,omitempty"` // reproductions
-	// Known is what broke it, in Runs of the evidence: without a guard, or behind this one. The
-	// worst is first.
+	RestsOn       []string      `json:"rests_on,omitempty"` // reproductions that support the advice
+	// Known lists what broke the lock in Runs of the evidence, without a guard or behind this one, the worst
+	// first.
 	Known    []KnownBreak `json:"known,omitempty"`
 	Runs     int64        `json:"runs,omitempty"`
-	Commands []string     `json:"commands,omitempty"` // that check it
-	// Check says with which times the commands do so, if not with those of the team, and how long they take.
+	Commands []string     `json:"commands,omitempty"` // commands that check the advice
+	// Check says how long the commands take, and which times they use if not the team's.
 	Check string `json:"check,omitempty"`
 }
 
 // KnownBreak is a fault that has broken a lock.
 type KnownBreak struct {
 	Fault   string `json:"fault"`
-	Alone   string `json:"alone"`   // what became of it without a guard
-	Guarded string `json:"guarded"` // and behind the advised one
-	Line    string `json:"line"`    // repeats a run that broke it
+	Alone   string `json:"alone"`   // what happened without a guard
+	Guarded string `json:"guarded"` // what happened behind the advised guard
+	Line    string `json:"line"`    // a command that repeats a run that broke the lock
 }
 
-// AdviceTerminal writes an advice for people.
+// AdviceTerminal writes an advice for a terminal.
 func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
 	t := newTerminal(o)
 	for _, l := range a.Locks {
 		t.line(t.paint(bold, clean(l.Lock)) + ", which ends with " + l.Ends)
 		for _, item := range l.items() {
-			t.hang("  "+pad(item.name, 10), "  "+t.paint(dim, pad(item.name, 10)), item.text)
+			t.writeIndented("  "+pad(item.name, 10), "  "+t.paint(dim, pad(item.name, 10)), item.text)
 		}
 		if l.Check != "" {
-			t.hang("  "+pad("check", 10), "  "+t.paint(dim, pad("check", 10)), clean(l.Check))
+			t.writeIndented("  "+pad("check", 10), "  "+t.paint(dim, pad("check", 10)), clean(l.Check))
 		}
 		for _, command := range l.Commands {
 			t.line("  " + o.CommandLine(clean(command)))
@@ -73,7 +73,7 @@ func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
 	}
 	t.line(t.paint(bold, "not proven"))
 	for _, text := range a.Unproven {
-		t.hang("    ", "  - ", text)
+		t.writeIndented("    ", "  - ", text)
 	}
 	_, err := w.Write(t.out.Bytes())
 	return err
@@ -106,8 +106,7 @@ func (l LockAdvice) items() []adviceItem {
 	return items
 }
 
-// nothingKnown says on how much it rests that nothing is known to break the lock; "" if
-// something is.
+// nothingKnown says how many runs did not break the lock; "" if a run did.
 func (l LockAdvice) nothingKnown() string {
 	switch {
 	case len(l.Known) > 0:

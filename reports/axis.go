@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// axis ends the picture with ticks at round seconds.
+// axis ends the picture with a time axis whose ticks are at round seconds.
 func (c *canvas) axis(top int) {
 	c.Axis, c.Height = top, top+30
 	step := tickStep(c.Seconds)
@@ -23,7 +23,7 @@ func (c *canvas) axis(top int) {
 	}
 }
 
-// tickStep is a round step of which between 4 and 10 fit.
+// tickStep is a round step that fits 4 to 10 times.
 func tickStep(seconds float64) float64 {
 	step := math.Pow(10, math.Floor(math.Log10(seconds/4)))
 	for _, f := range []float64{5, 2} {

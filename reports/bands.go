@@ -11,7 +11,7 @@ import (
 	"lockcheck/history"
 )
 
-// effect shades the rows of workers that a fault hit while it was in force.
+// effect shades the rows of workers that a fault hit, while the fault was in force.
 func (c *canvas) effect(labelled bool) {
 	n := 0
 	for _, f := range c.rec.faults {
@@ -23,12 +23,12 @@ func (c *canvas) effect(labelled bool) {
 			if !ok {
 				continue
 			}
-			from, to := c.rec.force(f)
+			from, to := c.rec.inForce(f)
 			if n++; n > maxFaultShapes {
 				return
 			}
 			class := "effect"
-			if slices.Contains(c.rec.ended(f), t) {
+			if slices.Contains(c.rec.permanentlyEnded(f), t) {
 				class, to = "effect killed", c.rec.end
 			}
 			c.rect(class, from, to, r.top+1, r.height-2, clean(f.Kind)+" of "+clean(t)+" ("+clean(f.ID)+")")
@@ -57,8 +57,8 @@ func (rec *record) effectWord(f checker.FaultCoverage) string {
 	return shorten(word, 40)
 }
 
-// overlaps tints the time in which two workers held the same key, over all the
-// rows between theirs.
+// overlaps tints the time in which two workers held the same key, over the rows of both and all rows between
+// them.
 func (c *canvas) overlaps(s *shelf) {
 	for _, i := range c.rec.overlaps {
 		if !c.drawn(i.Key) || !c.shows(i.From, i.To) || i.To == 0 {
@@ -78,14 +78,14 @@ func (c *canvas) overlaps(s *shelf) {
 		title := strings.Join(cleanAll(i.Workers), " and ") + " both hold the lock for " + d + ": " + class
 		c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, top, bottom-top, title))
 		drawn := c.stretch("overlap", i.From, i.To, top, bottom-top, title)
-		drawn.To = c.rec.links.of(checker.MutualExclusion, i)
+		drawn.To = c.rec.links.rowOf(checker.MutualExclusion, i)
 		c.Shapes = append(c.Shapes, drawn)
 		c.note(s, "l-overlap", max(i.From, c.from), "both hold it: "+d)
 	}
 }
 
-// violated tints the time that an incident is about, over all rows down to bottom.
-func (c *canvas) violated(s situation, bottom int, names *shelf) {
+// tintIncident tints the time of an incident, over all rows down to bottom.
+func (c *canvas) tintIncident(s situation, bottom int, names *shelf) {
 	if !s.isStretch() {
 		return
 	}
@@ -96,8 +96,8 @@ func (c *canvas) violated(s situation, bottom int, names *shelf) {
 	c.note(names, "l-overlap", max(i.From, c.from), word+": "+Length(time.Duration(i.To-i.From)))
 }
 
-// faultRows draws one row for each fault in the window, sharing rows where
-// their labels leave space, and returns the y below them.
+// faultRows draws each fault in the window, several in one row if their labels leave space. It returns the y
+// below the rows.
 func (c *canvas) faultRows(top int) int {
 	const height = 32
 	var rows []*shelf
@@ -110,7 +110,7 @@ func (c *canvas) faultRows(top int) int {
 		if !f.Proven {
 			text += " (unproven)"
 		}
-		i, anchor := place(&rows, top, height, c.pos(f.Begin), c.pos(f.End), text)
+		i, anchor := placeInRows(&rows, top, height, c.pos(f.Begin), c.pos(f.End), text)
 		if i < 0 {
 			left++
 			continue
@@ -130,7 +130,7 @@ func (c *canvas) labelX(f checker.FaultCoverage, anchor string) float64 {
 	return c.pos(f.Begin)
 }
 
-// faultKinds draws a row for each kind of fault.
+// faultKinds draws one row for each kind of fault.
 func (c *canvas) faultKinds(top int) int {
 	const height, most = 22, 12
 	rows := map[string]int{}

@@ -11,10 +11,10 @@ import (
 	"lockcheck/checker"
 )
 
-// Bar is a figure drawn from the left of a cell, in percent of its width.
+// Bar is a bar in a cell. Positions and widths are in percent of the cell's width.
 type Bar struct {
 	Left, Width string // "" for no bar
-	Mark        string // where the figure itself is; "" for nowhere
+	Mark        string // position of the figure itself; "" for no mark
 	Bad         bool
 }
 
@@ -28,8 +28,8 @@ func (b Bar) node() g.Node {
 		html.I(html.Style("left:"+b.Left+"%;width:"+b.Width+"%")), g.If(b.Mark != "", html.B(html.Style("left:"+b.Mark+"%"))))
 }
 
-// LossCell draws the share of lost updates from 0 to 1 with its interval; it is empty where
-// nothing could be lost. A note follows the interval.
+// LossCell draws the share of lost updates, 0 to 1, with its interval. The cell is empty if no update was
+// acknowledged. The note follows the interval.
 func LossCell(p checker.Pool, note string) Cell {
 	if p.Acknowledged == 0 {
 		return Cell{}
@@ -48,8 +48,8 @@ func LossCell(p checker.Pool, note string) Cell {
 	}
 }
 
-// LengthCells draws lengths of time on one logarithmic scale, the shortest a tenth wide. Those that
-// are 0 have no bar. notes follow them; nil for none.
+// LengthCells draws durations on one logarithmic scale. The shortest bar is a tenth of the width, and 0 has
+// no bar. The notes follow the durations; nil for none.
 func LengthCells(lengths []time.Duration, notes []string) []Cell {
 	var scale Axis
 	for _, d := range lengths {

@@ -7,16 +7,15 @@ import (
 	"lockcheck/checker"
 )
 
-// block is one hold, or several of one worker that are too close together to be
-// told apart.
+// block is one hold, or several holds of a worker that are too close together to be told apart.
 type block struct {
-	checker.Hold                // the first
-	holds        []checker.Hold // all of them
+	checker.Hold                // the first hold
+	holds        []checker.Hold // all holds of the block
 	to           int64
 }
 
-// blocks merges holds until there are few enough. Holds of incidents and those
-// that went on beyond their validity stay on their own: they are what one looks for.
+// blocks merges holds until there are few enough. Holds of incidents and holds used after expiry are never
+// merged, because readers look for them.
 func (c *canvas) blocks() []block {
 	var alone []block
 	short := map[string][]checker.Hold{}
@@ -33,7 +32,7 @@ func (c *canvas) blocks() []block {
 		short[h.Worker] = append(short[h.Worker], h)
 		total++
 	}
-	merged := c.condensed(short)
+	merged := c.condense(short)
 	if len(merged) < total {
 		c.Notes = append(c.Notes, Many(int64(total), "hold")+" drawn as "+Many(int64(len(merged)), "block")+
 			": neighbours too close together to be told apart at this scale are merged. "+
@@ -42,8 +41,8 @@ func (c *canvas) blocks() []block {
 	return append(merged, alone...)
 }
 
-// condensed merges neighbours, closer ones first, until there are few enough.
-func (c *canvas) condensed(holds map[string][]checker.Hold) []block {
+// condense merges neighbouring holds, the closest first, until there are few enough.
+func (c *canvas) condense(holds map[string][]checker.Hold) []block {
 	merged := mergeAll(holds, c.rec.workers, 0)
 	for gap := (c.to - c.from) / 4000; len(merged) > maxBlocks; gap = 2*gap + 1 {
 		merged = mergeAll(holds, c.rec.workers, gap)
@@ -51,7 +50,7 @@ func (c *canvas) condensed(holds map[string][]checker.Hold) []block {
 	return merged
 }
 
-// mergeAll merges what is less than gap apart, row by row; with gap 0 nothing is.
+// mergeAll merges holds of a worker that are less than gap apart. A gap of 0 merges nothing.
 func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []block {
 	var out []block
 	for _, w := range workers {
@@ -69,7 +68,7 @@ func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []bl
 	return out
 }
 
-// hold draws a block: solid as far as its validity goes, hatched beyond.
+// hold draws a block: solid while it is valid, and hatched after that.
 func (c *canvas) hold(b block) {
 	r := c.rows[b.Worker]
 	if n := len(b.holds); n > 1 {
@@ -89,8 +88,8 @@ func (c *canvas) hold(b block) {
 	c.nameHold(b, r, valid)
 }
 
-// partsOf lets a zoom draw the last shape as the holds that it stands for; one is what is
-// said of each. It stays one where that would be too many for a page.
+// partsOf lets a zoom split the last shape into the holds that it stands for. one is the text for each hold.
+// If there would be too many holds for a page, the shape stays whole.
 func (c *canvas) partsOf(b block, one string) {
 	if !c.zoomed {
 		return
@@ -129,8 +128,7 @@ func (c *canvas) nameHold(b block, r row, valid int64) {
 	}
 }
 
-// attempt explains the name of a grant; "" for one that does not count the attempts of
-// its worker.
+// attempt explains the name of a grant; "" if the name does not count the attempts of the worker.
 func attempt(h checker.Hold) string {
 	number, ok := strings.CutPrefix(h.Grant, h.Worker+"-")
 	n, err := strconv.ParseInt(number, 10, 64)

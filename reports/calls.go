@@ -6,19 +6,19 @@ import (
 	"lockcheck/history"
 )
 
-// call is one operation of a worker that succeeded.
+// call is a successful operation of a worker.
 type call struct {
 	done int64
 	took time.Duration
 }
 
-// operations of workers, in the order of a critical section.
+// operations are the operations of workers, in the order of a critical section.
 func operations() []history.Function {
 	return []history.Function{history.Acquire, history.Renew, history.Read, history.Write, history.Release}
 }
 
-// call takes an event of an operation of a process; open has the times of invocations.
-func (rec *record) call(e history.Event, process history.Name, open history.Open[int64]) {
+// addCall records an event of an operation. open has the invocation times of pending operations.
+func (rec *record) addCall(e history.Event, process history.Name, open history.Open[int64]) {
 	if e.Type == history.Invoke {
 		open.Invoke(process, e.Op, e.Time)
 		return

@@ -11,8 +11,7 @@ const (
 	chartHeight = 130 // of the plot
 )
 
-// newChart returns the canvas of a chart: the whole run, shaded where a fault was in
-// force.
+// newChart returns the canvas of a chart over the whole run, shaded while faults were in force.
 func newChart(rec *record, id string, levels []level) *canvas {
 	c := newCanvas(rec, rec.begin, rec.end)
 	c.ID, c.Levels, c.Top = id, levels, chartTop
@@ -21,7 +20,7 @@ func newChart(rec *record, id string, levels []level) *canvas {
 	return c
 }
 
-// faultBands shades the times in which a fault was in force, whatever it hit.
+// faultBands shades the times in which a fault was in force, whatever the fault hit.
 func (c *canvas) faultBands(top, height int) {
 	n := 0
 	for _, f := range c.rec.faults {
@@ -31,7 +30,7 @@ func (c *canvas) faultBands(top, height int) {
 		if n++; n > maxFaultShapes {
 			continue
 		}
-		from, to := c.rec.force(f)
+		from, to := c.rec.inForce(f)
 		c.rect("band", from, to, top, height, c.rec.faultName(f)+" ("+clean(f.ID)+")")
 	}
 	if n > 0 {
@@ -42,26 +41,26 @@ func (c *canvas) faultBands(top, height int) {
 	}
 }
 
-// chartY is the height of a share of the scale.
+// chartY is the y of a share of the scale.
 func chartY(share float64) string { return Trimmed(chartTop+chartHeight*(1-share), 1) }
 
-// levelAt is a line with its name next to the plot.
+// levelAt is a horizontal line with its name next to the plot.
 func levelAt(share float64, name string) level {
 	y := chartTop + int(math.Round(chartHeight*(1-share)))
 	return level{Y: y, Text: y + 4, Label: name}
 }
 
-// pen writes a path whose x is in thousandths of the plot.
+// pen writes a path. Its x is in thousandths of the plot.
 type pen struct {
 	strings.Builder
 	c *canvas
 }
 
-// move goes to a place, line draws to it.
+// move goes to a place, and line draws a line to it.
 func (p *pen) move(t int64, share float64) { p.to("M", t, share) }
 func (p *pen) line(t int64, share float64) { p.to("L", t, share) }
 
-// dot is a line without length: the stroke makes it round.
+// dot is a line of length 0, which the stroke makes round.
 func (p *pen) dot(t int64, share float64) {
 	p.move(t, share)
 	p.WriteString("h0")

@@ -13,8 +13,8 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// TestQuantile: where a quantile could not be told from the longest, none is shown. Up to
-// 127 ns histograms are exact.
+// TestQuantile: a quantile is omitted if there are too few values to tell it from the maximum. Histograms are
+// exact up to 127 ns.
 func TestQuantile(t *testing.T) {
 	for _, c := range []struct {
 		n    int
@@ -42,9 +42,9 @@ func TestPerSecond(t *testing.T) {
 	}{
 		{[]int64{5}, 5, 5 + s, s, []float64{1}},
 		{[]int64{0, s - 1, s}, 0, 2 * s, s, []float64{2, 1}},
-		{[]int64{0, 2*s + s/2}, 0, 3*s - s/2, s, []float64{1, 1 / 1.5}}, // the last step takes the rest
-		{[]int64{0, s / 4}, 0, s / 2, s, []float64{4}},                  // shorter than a step
-		{[]int64{-1, 3 * s}, 0, 2 * s, s, []float64{1, 1}},              // stamped outside
+		{[]int64{0, 2*s + s/2}, 0, 3*s - s/2, s, []float64{1, 1 / 1.5}}, // the last step includes the rest
+		{[]int64{0, s / 4}, 0, s / 2, s, []float64{4}},                  // shorter than one step
+		{[]int64{-1, 3 * s}, 0, 2 * s, s, []float64{1, 1}},              // timestamps outside the run
 	} {
 		if got := perSecond(c.times, c.begin, c.end, c.width); !slices.Equal(got, c.want) {
 			t.Errorf("%v in steps of %d: %v, want %v", c.times, c.width, got, c.want)
@@ -80,7 +80,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// acquiring is a record of n acquires, 1 ms each but for one of a second.
+// acquiring is a record of n acquires of 1 ms each, one of which takes a second.
 func acquiring(n int) *record {
 	h := &history.History{}
 	for i := range int64(n) {
@@ -110,7 +110,7 @@ func TestLatencyChart(t *testing.T) {
 	if len(many.Paths) != 2 || !strings.Contains(strings.Join(many.Notes, " "), "gathered") {
 		t.Fatalf("%d acquires are drawn one by one, or nothing says that they are not", maxDots+1)
 	}
-	// The only slow one is at the top of its stretch, in both charts.
+	// The only slow acquire is at the top of its stretch in both charts.
 	top := " " + chartY(heightOf(time.Second, decades(time.Millisecond, time.Second)))
 	for _, c := range []picture{few, many} {
 		if !strings.Contains(c.Paths[0].D, top) {
@@ -141,12 +141,12 @@ func TestLatencyRowsCountWhatSucceeded(t *testing.T) {
 func TestThroughputChartAddsUp(t *testing.T) {
 	h, r := realistic("none")
 	rec := newRecord(h, r)
-	times := rec.acknowledged()
+	times := rec.acknowledgedTimes()
 	if int64(len(times)) != r.Updates.Acknowledged {
 		t.Errorf("%d updates, want %d", len(times), r.Updates.Acknowledged)
 	}
 	fenced, rf := realistic("fence")
-	if n := int64(len(newRecord(fenced, rf).acknowledged())); n != rf.Updates.Acknowledged || rf.Fence.RefusedWrites == 0 {
+	if n := int64(len(newRecord(fenced, rf).acknowledgedTimes())); n != rf.Updates.Acknowledged || rf.Fence.RefusedWrites == 0 {
 		t.Errorf("%d updates with %d refused, want %d", n, rf.Fence.RefusedWrites, rf.Updates.Acknowledged)
 	}
 	width := s / 2

@@ -7,20 +7,20 @@ import (
 	"lockcheck/history"
 )
 
-// claim is what the lock service itself had on record of a grant. Its observer learns
-// of both ends late, never early.
+// claim is what the lock service had on record for a grant. Its observer may learn of either end late, but
+// never early.
 type claim struct {
 	checker.Hold
 	from, to int64
-	// dropped says that the service was seen to end it at to; otherwise it lasted to the
-	// end of the history, or of the observation.
+	// dropped says whether the service was seen to end the claim at to. Otherwise the claim lasted to the end
+	// of the history or of the observation.
 	dropped bool
 }
 
-// tooEarly says that the service gave up the claim while its holder went on.
+// tooEarly says whether the service dropped the claim before the hold ended.
 func (c claim) tooEarly() bool { return c.dropped && c.to < c.End }
 
-// claimID is how a service names a claim.
+// claimID is the name that a service gives to a claim.
 type claimID struct {
 	key   string
 	token uint64
@@ -34,7 +34,7 @@ func (rec *record) observe(events []history.Event) {
 		}
 	}
 	var all []claim
-	open := map[claimID]int{} // to the place in all
+	open := map[claimID]int{} // index in all
 	for _, e := range events {
 		if e.Process != history.Service {
 			continue
@@ -74,8 +74,8 @@ func (rec *record) observe(events []history.Event) {
 	}
 }
 
-// claims draws what the service had on record as a thin bar below each hold.
-func (c *canvas) claims(s situation) {
+// drawClaims draws the service's records as a thin bar below each hold.
+func (c *canvas) drawClaims(s situation) {
 	spans := map[string][]checker.Hold{}
 	for _, l := range c.rec.claims {
 		r, ok := c.rows[l.Worker]
@@ -88,7 +88,7 @@ func (c *canvas) claims(s situation) {
 		l.Start, l.End = l.from, l.to
 		spans[l.Worker] = append(spans[l.Worker], l.Hold)
 	}
-	for _, b := range c.condensed(spans) {
+	for _, b := range c.condense(spans) {
 		n := len(b.holds)
 		title := "the service has " + Many(int64(n), "claim") + " of " + clean(b.Worker) + " on record"
 		if n == 1 {
@@ -106,9 +106,8 @@ func (c *canvas) claims(s situation) {
 	}
 }
 
-// unowned draws the claims that no hold came of in rows of their own, and returns the y
-// below them.
-func (c *canvas) unowned(top int) int {
+// drawUnowned draws the claims without a hold in rows of their own. It returns the y below the rows.
+func (c *canvas) drawUnowned(top int) int {
 	const height = 28
 	var rows []*shelf
 	left := 0
@@ -117,7 +116,7 @@ func (c *canvas) unowned(top int) int {
 			continue
 		}
 		text := "claim " + strconv.FormatUint(l.Token, 10)
-		i, anchor := place(&rows, top, height, c.pos(l.from), c.pos(l.to), text)
+		i, anchor := placeInRows(&rows, top, height, c.pos(l.from), c.pos(l.to), text)
 		if i < 0 {
 			left++
 			continue

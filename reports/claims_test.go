@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// watched adds what an observer of the service reports a little late: that each hold
-// was on record from its grant until its release, or until its lease ran out.
+// watched adds what an observer of the service reports a little late: each hold was on record from its grant
+// until its release or until its lease ended.
 func watched(h *history.History, r checker.Results) {
 	for _, hold := range r.Holds {
 		service := func(t int64, f history.Function) {
@@ -31,7 +31,7 @@ func TestClaims(t *testing.T) {
 	claimed, dropped := event(11, history.Claimed, "k", 7), event(30, history.Dropped, "k", 7)
 	for name, c := range map[string]struct {
 		events   []history.Event
-		from, to int64 // of the only claim; none if both are 0
+		from, to int64 // of the only claim; there is no claim if both are 0
 		early    bool
 		unowned  int
 	}{

@@ -10,8 +10,8 @@ import (
 func closeUp(rec *record, s situation) picture {
 	c := newCanvas(rec, s.from, s.to)
 	c.ID, c.key = "closeup", s.key
-	top, cast := 26, rec.castOf(s)
-	for _, w := range c.actors(cast) {
+	top, cast := 26, rec.workersOfCast(s)
+	for _, w := range c.workersToDraw(cast) {
 		r := row{top: top, height: 56, bar: top + 21, thick: 20, lease: top + 44, claim: top + 49, above: &shelf{y: top + 15}}
 		if cast[w] || s.nothingViolated && len(rec.faults) > 0 {
 			r.height = 89
@@ -22,30 +22,30 @@ func closeUp(rec *record, s situation) picture {
 	}
 	c.effect(true)
 	above := &shelf{y: 16}
-	c.violated(s, top, above)
+	c.tintIncident(s, top, above)
 	c.overlaps(above)
-	c.waiting()
+	c.drawWaits()
 	list := c.blocks()
-	// The first to be drawn gets the space for its label.
+	// The first block to be drawn gets the space for its label.
 	slices.SortStableFunc(list, func(a, b block) int { return one(s.cast[b.Grant]) - one(s.cast[a.Grant]) })
 	for _, b := range list {
 		c.hold(b)
 		if len(b.holds) == 1 {
-			c.lease(b.Hold, s.cast[b.Grant])
+			c.drawLease(b.Hold, s.cast[b.Grant])
 		}
 	}
-	c.claims(s)
+	c.drawClaims(s)
 	c.symbols(s)
 	c.arrows()
-	top = c.unowned(top)
+	top = c.drawUnowned(top)
 	top = c.faultRows(top)
 	c.axis(top)
 	c.describe("Close-up of the run from " + at(s.from, rec.begin) + " to " + at(s.to, rec.begin))
 	return c.picture
 }
 
-// castOf is the workers behind the cast of a situation.
-func (rec *record) castOf(s situation) map[string]bool {
+// workersOfCast lists the workers whose holds are part of a situation.
+func (rec *record) workersOfCast(s situation) map[string]bool {
 	out := map[string]bool{}
 	for _, h := range rec.holds {
 		if s.cast[h.Grant] {
@@ -55,8 +55,8 @@ func (rec *record) castOf(s situation) map[string]bool {
 	return out
 }
 
-// actors is the workers with anything to show in a situation; its cast always is.
-func (c *canvas) actors(cast map[string]bool) []string {
+// workersToDraw lists the workers with anything to show in a situation. The workers in cast are always included.
+func (c *canvas) workersToDraw(cast map[string]bool) []string {
 	present := map[string]bool{}
 	for _, h := range c.rec.holds {
 		if c.drawn(h.Key) && c.shows(h.Invoked, h.End) {
@@ -86,9 +86,9 @@ func (c *canvas) actors(cast map[string]bool) []string {
 	return out
 }
 
-// waiting draws acquires: thin, because nobody is at risk while they last. Those of a
-// worker that asks again and again are drawn as one.
-func (c *canvas) waiting() {
+// drawWaits draws pending acquires as thin bars, because they endanger nobody. Repeated acquires of a worker
+// are drawn as one.
+func (c *canvas) drawWaits() {
 	n := 0
 	thin := func(class, worker, key string, from, to int64, title string) {
 		r, ok := c.rows[worker]
@@ -104,7 +104,7 @@ func (c *canvas) waiting() {
 			shown = append(shown, w)
 		}
 	}
-	for _, w := range repeated(shown, (c.to-c.from)/50) {
+	for _, w := range joinRepeated(shown, (c.to-c.from)/50) {
 		class, what := "fail", " asks for the lock and is refused"
 		if w.outcome == history.Info {
 			class, what = "info", " asks for the lock; the outcome is unknown"
@@ -122,10 +122,10 @@ func (c *canvas) waiting() {
 	}
 }
 
-// repeated joins waits of one worker with the same outcome that are less than gap apart.
-func repeated(waits []wait, gap int64) []wait {
+// joinRepeated joins waits of one worker with the same outcome if they are less than gap apart.
+func joinRepeated(waits []wait, gap int64) []wait {
 	var out []wait
-	last := map[string]int{} // worker to the place of its last wait
+	last := map[string]int{} // worker → index of its last wait
 	for _, w := range waits {
 		if i, ok := last[w.worker]; ok && out[i].key == w.key && out[i].outcome == w.outcome && w.from-out[i].to < gap {
 			out[i].to = w.to

@@ -24,7 +24,7 @@ func TestRepeatedWaits(t *testing.T) {
 		"of another key":   {[]wait{ask("w1", 0, 10), other}, []wait{ask("w1", 0, 10), other}},
 		"of other workers": {[]wait{ask("w1", 0, 10), ask("w2", 12, 20)}, []wait{ask("w1", 0, 10), ask("w2", 12, 20)}},
 	} {
-		if got := repeated(c.waits, 5); !slices.Equal(got, c.want) {
+		if got := joinRepeated(c.waits, 5); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

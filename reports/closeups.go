@@ -12,20 +12,20 @@ import (
 	"lockcheck/history"
 )
 
-// maxCloseUps is how many close-ups of incidents a page has, next to the one of the
+// maxCloseUps is how many close-ups of incidents a page has, in addition to the close-up of the
 // counterexample.
 const maxCloseUps = 20
 
-// closeUps are the parts of a run that a page shows large: that of the counterexample, then
-// those of incidents of its tables that can be seen in none before.
+// closeUps are the parts of a run that a page shows enlarged: first the counterexample, then the incidents of
+// the tables that no earlier close-up shows.
 type closeUps struct {
-	rec   *record
-	shown []situation
-	of    map[linkKey]string // incidents to the address of what shows them
+	rec       *record
+	shown     []situation
+	addresses map[linkKey]string // incident → address of the close-up that shows it
 }
 
-// newCloseUps chooses them; false without holds. The first is that of the counterexample, or
-// whatever the page shows in its place.
+// newCloseUps chooses the close-ups; false if there are no holds. The first shows the counterexample, or what
+// the page shows instead of one.
 func newCloseUps(rec *record, r checker.Results) (closeUps, bool) {
 	first, ok := rec.situation(r)
 	if !ok {
@@ -40,7 +40,7 @@ func newCloseUps(rec *record, r checker.Results) (closeUps, bool) {
 	return all, true
 }
 
-// add finds a close-up for an incident, or makes it one if there is space.
+// add assigns a close-up to an incident. It adds a new close-up if there is space.
 func (all *closeUps) add(e example) {
 	s := all.rec.situationOfAny(e)
 	n := slices.IndexFunc(all.shown, func(other situation) bool { return other.shows(s) })
@@ -50,15 +50,15 @@ func (all *closeUps) add(e example) {
 		}
 		all.shown = append(all.shown, s)
 	}
-	all.of[keyOf(e.Finding.Property, e.Incident)] = "#" + closeUpID(n)
+	all.addresses[keyOf(e.Finding.Property, e.Incident)] = "#" + closeUpID(n)
 }
 
-// address is where on the page an incident can be seen; "" for nowhere.
+// address is where the page shows an incident; "" if it does not.
 func (all closeUps) address(p checker.Property, i checker.Incident) string {
-	return all.of[keyOf(p, i)]
+	return all.addresses[keyOf(p, i)]
 }
 
-// situationOfAny frames the holds of an incident, or its time where none are known.
+// situationOfAny frames the holds of an incident, or the time of the incident if its holds are unknown.
 func (rec *record) situationOfAny(e example) situation {
 	if s, ok := rec.situationOf(e); ok {
 		return s
@@ -66,7 +66,7 @@ func (rec *record) situationOfAny(e example) situation {
 	return rec.situationOfTime(e)
 }
 
-// shows says that the incident of another situation can be seen here as well as there.
+// shows says whether this close-up shows the incident of another situation as well as its own close-up would.
 func (s situation) shows(other situation) bool {
 	const smaller = 4 // times
 	from, to := other.Incident.From, max(other.Incident.From, other.Incident.To)
@@ -80,7 +80,7 @@ func closeUpID(n int) string {
 	return "closeup-" + strconv.Itoa(n+1)
 }
 
-// node draws all but the first, which has a section of its own; nil without any.
+// node draws all close-ups except the first, which has its own section; nil if there are no others.
 func (all closeUps) node() g.Node {
 	if len(all.shown) < 2 {
 		return nil
@@ -95,12 +95,12 @@ func (all closeUps) node() g.Node {
 	return html.Div(html.Class("closeups"), drawn)
 }
 
-// Stretch is a time of a run, in ns of its clock.
+// Stretch is a time span of a run, in ns of the run's clock.
 type Stretch struct{ From, To int64 }
 
-// Shown is the times of a run that its page shows close up: of a history that is an excerpt,
-// HTML needs only the events in these, and both ends of the calls and claims that reach into
-// them. The events of h are not looked at.
+// Shown lists the times of a run that its page shows close up. For an excerpt of a history, HTML needs only
+// the events in these times, and both ends of the calls and claims that overlap them. Shown does not read the
+// events of h.
 func Shown(h *history.History, r checker.Results) []Stretch {
 	rec := newRecord(&history.History{Header: h.Header}, r)
 	all, _ := newCloseUps(rec, r)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCloseUps: each incident of the tables leads to a picture of the page, and no two pictures
-// show the same.
+// TestCloseUps: each incident of the tables links to a picture on the page, and no two pictures show the
+// same.
 func TestCloseUps(t *testing.T) {
 	h, r := realistic("none")
 	page := pageOf(t, run{"closeups", h, r})

@@ -8,7 +8,7 @@ import (
 // CommandLine is a command that can be pasted into a shell.
 func CommandLine(args []string) string { return strings.Join(quoted(args), " ") }
 
-// quoted are arguments as a shell must be given them.
+// quoted quotes arguments for a shell.
 func quoted(args []string) []string {
 	var out []string
 	for _, a := range args {
@@ -21,8 +21,8 @@ func quoted(args []string) []string {
 	return out
 }
 
-// continued breaks a command between its arguments into lines of so many columns, of which
-// all but the last end as a shell wants it.
+// continued breaks a command between arguments into lines of at most width columns. All lines except the last
+// end with a shell continuation.
 func continued(args []string, width int) []string {
 	const more = ` \`
 	var lines []string
@@ -40,7 +40,7 @@ func continued(args []string, width int) []string {
 	return lines
 }
 
-// markdownCommand is a command as code that shows it as it is, whatever it contains.
+// markdownCommand shows a command as code, whatever characters it contains.
 func markdownCommand(args []string) string {
 	return "<code>" + Markdown(CommandLine(args)) + "</code>"
 }

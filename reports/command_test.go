@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestContinued: a shell reads a command that is broken into lines as it was.
+// TestContinued: a shell reads a broken command as the original command.
 func TestContinued(t *testing.T) {
 	for _, args := range [][]string{
 		{"lockcheck"},

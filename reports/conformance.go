@@ -11,9 +11,9 @@ import (
 	"lockcheck/clients/conformance"
 )
 
-// Conformance writes for people how a client keeps the protocol: a sentence, what became of
-// each rule, and what was exchanged where one was broken. whole keeps the lines of that as
-// long as they are, for output that is no terminal.
+// Conformance writes a client's conformance to the protocol for people. It has a conclusion, the result of
+// each rule, and the exchange of each broken rule. With whole, the lines of the exchange are not wrapped, for
+// output that is not a terminal.
 func Conformance(w io.Writer, r conformance.Report, whole bool, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.conclusion(r)
@@ -40,12 +40,12 @@ func (t *terminal) conclusion(r conformance.Report) {
 	if i := slices.IndexFunc(r.Results, func(result conformance.Result) bool { return result.Unstarted }); i >= 0 {
 		sentence = clean(r.Results[i].Reason)
 	}
-	t.word(string(r.Conclude()), color, fmt.Sprintf("%s: %d rules passed, %d failed, %d not tried, %d not applicable", sentence, r.Count(conformance.Passed),
+	t.writeConclusion(string(r.Conclude()), color, fmt.Sprintf("%s: %d rules passed, %d failed, %d not tried, %d not applicable", sentence, r.Count(conformance.Passed),
 		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable)))
 	t.blank()
 }
 
-// rules has a line of each rule: what was tried, or why it was not.
+// rules has a line for each rule: what was tried, or why nothing was.
 func (t *terminal) rules(r conformance.Report) {
 	var names []string
 	for _, result := range r.Results {
@@ -65,22 +65,22 @@ func (t *terminal) rules(r conformance.Report) {
 		}
 		lead := pad(clean(result.Rule), widest(names)) + "  "
 		outcome = pad(outcome, len(conformance.NotTried))
-		t.hang(lead+outcome+"  ", lead+t.paint(cmp.Or(colors[result.Outcome], dim), outcome)+"  ", about)
+		t.writeIndented(lead+outcome+"  ", lead+t.paint(cmp.Or(colors[result.Outcome], dim), outcome)+"  ", about)
 	}
 }
 
 func (t *terminal) broken(r conformance.Result, whole bool) {
 	lead := clean(r.Rule) + ": "
-	t.hang("  ", t.paint(bold, lead), clean(r.Reason))
+	t.writeIndented("  ", t.paint(bold, lead), clean(r.Reason))
 	if !r.Unstarted {
-		t.hang("  ", "  ", "docs/protocol.md: "+r.Says)
+		t.writeIndented("  ", "  ", "docs/protocol.md: "+r.Says)
 	}
 	for _, line := range r.Exchange {
 		t.exchanged(line, whole)
 	}
 }
 
-// arrows say which way a line went.
+// arrows show the direction of a line.
 var arrows = map[conformance.Direction]string{conformance.Sent: "→", conformance.Received: "←", conformance.Log: "|"}
 
 func (t *terminal) exchanged(line conformance.Line, whole bool) {
@@ -100,10 +100,10 @@ func (t *terminal) exchanged(line conformance.Line, whole bool) {
 		t.line(lead + Printable(line.Text))
 		return
 	}
-	t.hang(strings.Repeat(" ", utf8.RuneCountInString(lead)), t.paint(style, lead), Printable(line.Text))
+	t.writeIndented(strings.Repeat(" ", utf8.RuneCountInString(lead)), t.paint(style, lead), Printable(line.Text))
 }
 
-// ConformanceJSON writes a check for programs.
+// ConformanceJSON writes the result of a check as JSON.
 func ConformanceJSON(w io.Writer, r conformance.Report) error {
 	return WriteJSON(w, struct {
 		Conclusion conformance.Conclusion `json:"conclusion"`

@@ -10,7 +10,7 @@ import (
 	"lockcheck/clients/conformance"
 )
 
-// brokenClient is a check of a client that breaks a rule, and would rewrite the terminal.
+// brokenClient is the result of a client that breaks a rule and tries to rewrite the terminal.
 func brokenClient() conformance.Report {
 	return conformance.Report{Client: "library 1.0\x1b[2J", Results: []conformance.Result{
 		{Rule: "hello", Tries: "three clients begin", Says: "The client connects", Outcome: conformance.Passed},
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceUnstarted: a client that could not be started has broken no rule.
+// TestConformanceUnstarted: a client that could not be started is not blamed for a broken rule.
 func TestConformanceUnstarted(t *testing.T) {
 	r := brokenClient()
 	r.Results = []conformance.Result{{Rule: "hello", Says: "The client connects and answers", Outcome: conformance.Failed, Unstarted: true,
@@ -65,7 +65,7 @@ func TestConformanceUnstarted(t *testing.T) {
 	}
 }
 
-// TestConformanceWhole: in a pipe a line is one line.
+// TestConformanceWhole: in a pipe, each line of the exchange stays one line.
 func TestConformanceWhole(t *testing.T) {
 	var out bytes.Buffer
 	if err := Conformance(&out, brokenClient(), true, TerminalOptions{Width: 60}); err != nil {
@@ -76,7 +76,7 @@ func TestConformanceWhole(t *testing.T) {
 	}
 }
 
-// TestConformanceConclusion: to have tried nothing, or not all, is not to conform.
+// TestConformanceConclusion: a client for which no rule, or not every rule, was tried does not conform.
 func TestConformanceConclusion(t *testing.T) {
 	all := brokenClient().Results
 	for want, results := range map[string][]conformance.Result{

@@ -9,22 +9,22 @@ import (
 	"lockcheck/history"
 )
 
-// coverage is a group of faults and why some of them do not count.
+// coverage is a group of faults, and why some of the faults do not count.
 type coverage struct {
 	checker.FaultGroup
 	name    string
 	reasons []reason
-	lease   bool // that could be outlasted
+	lease   bool // there is a lease that a fault could outlast
 }
 
-// reason is why some faults do not count, and how many.
+// reason is why some faults do not count, and how many of them.
 type reason struct {
 	text string
 	n    int
 }
 
-// coverages sorts faults: those of kinds that were asked for first, in the order asked,
-// even when none was injected, because that is what a reader must not miss.
+// coverages sorts groups of faults. The kinds that were asked for come first, in that order. They are listed
+// even if none was injected, because a reader must not miss that.
 func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 	groups := checker.FaultGroups(faults, h)
 	var out []coverage
@@ -83,7 +83,7 @@ func whyNot(f checker.FaultCoverage) string {
 	return "not exercised"
 }
 
-// line is the sum in words.
+// line sums up the group in words.
 func (c coverage) line() string {
 	if len(c.Faults) == 0 {
 		return "asked for, never injected"
@@ -107,7 +107,7 @@ func (c coverage) line() string {
 	return strings.Join(parts, ", ")
 }
 
-// notCounted is the reasons in words, one a line.
+// notCounted lists the reasons in words, one per line.
 func (c coverage) notCounted() []string {
 	out := make([]string, 0, len(c.reasons))
 	for _, r := range c.reasons {

@@ -10,24 +10,24 @@ import (
 	"lockcheck/present"
 )
 
-// Differences writes how two sets of runs differ, for people. Their sizes are in runs; what makes
-// them incomparable, "" for nothing, comes first.
+// Differences writes for people how two sets of runs differ. first and second are the numbers of runs. What
+// makes the sets incomparable comes first; "" for nothing.
 func Differences(w io.Writer, differences []checker.Difference, first, second int, incomparable string, o TerminalOptions) error {
 	t := newTerminal(o)
 	if incomparable != "" {
-		t.hang("    ", "", incomparable)
+		t.writeIndented("    ", "", incomparable)
 	}
 	open := figuresOf(differences)
 	for i, p := range portions(differences) {
-		t.hang("    ", "", p.Name+": "+p.First+" against "+p.Second+": "+conclusion(differences[i], open))
+		t.writeIndented("    ", "", p.Name+": "+p.First+" against "+p.Second+": "+conclusion(differences[i], open))
 	}
-	t.hang("    ", "", chanceNote(differences, first, second))
+	t.writeIndented("    ", "", chanceNote(differences, first, second))
 	_, err := w.Write(t.out.Bytes())
 	return err
 }
 
-// conclusion says what a difference shows. Of several figures one alone may differ by chance, so each has to be as
-// unlikely as Holm's method asks of it.
+// conclusion says what a difference shows. Among several figures, one may differ by chance alone. So the p of
+// each must be as small as Holm's method requires.
 func conclusion(d checker.Difference, figures int64) string {
 	text := "no difference shown"
 	switch {
@@ -46,7 +46,7 @@ func conclusion(d checker.Difference, figures int64) string {
 	return fmt.Sprintf("%s (p = %.2g)", text, d.Chance)
 }
 
-// chanceNote says how to read the differences of two sets of runs.
+// chanceNote says how to read the differences between two sets of runs.
 func chanceNote(all []checker.Difference, first, second int) string {
 	needed := checker.RunsNeeded(all)
 	switch {
@@ -61,7 +61,7 @@ func chanceNote(all []checker.Difference, first, second int) string {
 		"If there is no difference, the probability that any figure is called different is at most %g (Holm).", first, second, checker.Chance)
 }
 
-// figuresOf counts those that there is anything to compare in.
+// figuresOf counts the figures that have anything to compare.
 func figuresOf(all []checker.Difference) int64 {
 	n := int64(0)
 	for _, d := range all {

@@ -11,12 +11,12 @@ import (
 	"maragu.dev/gomponents/html"
 )
 
-// symbols are what marks refer to.
+// symbols defines the symbols that marks refer to.
 //
 //go:embed page/symbols.svg
 var symbols string
 
-// attributes are by turns a name and a value.
+// attributes makes attributes of alternating names and values.
 func attributes(namesAndValues ...string) g.Node {
 	var all g.Group
 	for pair := range slices.Chunk(namesAndValues, 2) {
@@ -25,7 +25,7 @@ func attributes(namesAndValues ...string) g.Node {
 	return all
 }
 
-// linked makes a node a link; an address of "" leaves it as it is.
+// linked makes a node a link; with "" it returns the node unchanged.
 func linked(to string, node g.Node) g.Node {
 	if to == "" {
 		return node
@@ -33,7 +33,7 @@ func linked(to string, node g.Node) g.Node {
 	return html.A(Href(to), node)
 }
 
-// title is shown when the mouse is over the element that it is in.
+// title is the tooltip of the element that contains it.
 func title(text string, more ...g.Node) g.Node { return g.El("title", g.Group(more), g.Text(text)) }
 
 func (p picture) node() g.Node {
@@ -47,7 +47,7 @@ func (p picture) node() g.Node {
 		g.El("line", attributes("class", "axis", "x1", "11%", "x2", "99%", "y1", axis, "y2", axis)))
 }
 
-// plot is the part of a picture along the axis of time.
+// plot is the part of a picture along the time axis.
 func (p picture) plot(height, axis string) g.Node {
 	return g.Group{
 		g.El("g", html.Class("ticks"), g.Map(p.Ticks, func(t tick) g.Node {
@@ -114,7 +114,7 @@ func note(text string) g.Node { return html.P(html.Class("note"), g.Text(text)) 
 
 func notes(texts []string) g.Node { return g.Map(texts, note) }
 
-// legend explains what is in the picture and nothing else.
+// legend explains what the picture contains, and nothing else.
 func (p picture) legend() g.Node {
 	var items g.Group
 	add := func(width, height, text string, drawn ...g.Node) {
@@ -161,7 +161,7 @@ func (p picture) legend() g.Node {
 	return html.Ul(html.Class("legend"), html.Aria("label", "Legend"), items, g.If(p.Attempt != "", html.Li(g.Text(p.Attempt))))
 }
 
-// has says whether anything of a class, or a symbol, is in the picture.
+// has says whether the picture contains a shape of a class or a symbol.
 func (p picture) has(class string) bool {
 	return slices.ContainsFunc(p.Shapes, func(s shape) bool { return s.Class == class }) ||
 		slices.ContainsFunc(p.Marks, func(m mark) bool { return m.Symbol == class })

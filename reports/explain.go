@@ -12,18 +12,18 @@ import (
 	"lockcheck/history"
 )
 
-// step is one moment of a situation in words: the picture for those who do not see it.
+// step is one moment of a situation in words, for readers who do not see the picture.
 type step struct {
 	At, Text string
-	Class    string // of the mark in front of it
+	Class    string // class of the mark in front of the text
 	time     int64
 }
 
 // Limits that keep an explanation readable.
 const (
-	maxSteps    = 16 // beyond which holds around those that a situation is about are gathered
+	maxSteps    = 16 // beyond this, further holds around the situation are summed up
 	maxShown    = 6  // faults
-	maxAccesses = 6  // of one hold, but for those that cost data
+	maxAccesses = 6  // accesses of one hold, without those that cost data
 )
 
 type teller struct {
@@ -31,11 +31,11 @@ type teller struct {
 	situation situation
 	accesses  map[string][]access // by grant
 	shown     []step
-	left      struct{ accesses, faults int64 } // of those told of, but left out
+	left      struct{ accesses, faults int64 } // belong to the story, but are left out
 }
 
-// steps tells a situation in the order of time: each hold that it is about, the first few of
-// those around them, and in one step all others. The second result says what was left out.
+// steps tells a situation in the order of time: each hold of its core, the first few other holds, and the
+// remaining holds in one summary step. The second result says what was left out.
 func (rec *record) steps(s situation) ([]step, []string) {
 	t := &teller{record: rec, situation: s}
 	var core []checker.Hold
@@ -44,7 +44,7 @@ func (rec *record) steps(s situation) ([]step, []string) {
 			core = append(core, h)
 		}
 	}
-	around := rec.around(s)
+	around := rec.otherHolds(s)
 	t.accesses = rec.accessesOf(core, around)
 	for _, h := range core {
 		t.tellHold(h)
@@ -52,21 +52,21 @@ func (rec *record) steps(s situation) ([]step, []string) {
 	t.tellFaults(core, around)
 	t.tellStretch()
 	if rest := t.tellFirst(around); len(rest) > 0 {
-		t.gather(core, rest)
+		t.summarize(core, rest)
 	}
 	slices.SortStableFunc(t.shown, func(a, b step) int { return cmp.Compare(a.time, b.time) })
 	return t.shown, t.leftOut()
 }
 
-// tellStretch tells of an incident that is about a time.
+// tellStretch tells of an incident that is about a time span.
 func (t *teller) tellStretch() {
 	if i := t.situation.Incident; t.situation.isStretch() {
 		t.say(i.From, "fail", "From here until "+t.situation.at(i.To, t.begin)+": "+shorten(clean(i.What), maxIncidentText)+".")
 	}
 }
 
-// tellFirst tells of the first of some holds, as many as there is space for, and returns
-// the others. It leaves none alone.
+// tellFirst tells of as many holds as there is space for, and returns the rest. The rest is never a single
+// hold.
 func (t *teller) tellFirst(holds []checker.Hold) []checker.Hold {
 	for len(holds) > 0 {
 		before, left := len(t.shown), t.left
@@ -80,7 +80,7 @@ func (t *teller) tellFirst(holds []checker.Hold) []checker.Hold {
 	return nil
 }
 
-// accessesOf is the accesses under some holds, by their grants.
+// accessesOf returns the accesses under some holds, by grant.
 func (rec *record) accessesOf(holds ...[]checker.Hold) map[string][]access {
 	out := make(map[string][]access)
 	for _, h := range slices.Concat(holds...) {
@@ -109,7 +109,7 @@ func (t *teller) leftOut() []string {
 	return out
 }
 
-// tellHold tells of a hold, of its claim, and of the first accesses under it and those that cost data.
+// tellHold tells of a hold, its claim, its first accesses, and all its accesses that cost data.
 func (t *teller) tellHold(h checker.Hold) {
 	t.tellGrant(h)
 	for _, l := range t.claims {
@@ -119,7 +119,7 @@ func (t *teller) tellHold(h checker.Hold) {
 	}
 	shown := 0
 	for _, a := range t.accesses[h.Grant] {
-		if !t.costly(a) {
+		if !t.costData(a) {
 			if shown == maxAccesses {
 				t.left.accesses++
 				continue
@@ -130,8 +130,8 @@ func (t *teller) tellHold(h checker.Hold) {
 	}
 }
 
-// gather tells of some holds what they have in common.
-func (t *teller) gather(core, holds []checker.Hold) {
+// summarize sums up some holds in one step.
+func (t *teller) summarize(core, holds []checker.Hold) {
 	last, during := int64(0), 0
 	workers := map[string]bool{}
 	for _, h := range holds {
@@ -145,7 +145,7 @@ func (t *teller) gather(core, holds []checker.Hold) {
 			names = append(names, clean(w))
 		}
 	}
-	text := Many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.situation.at(last, t.begin)
+	text := Many(int64(len(holds)), "more hold") + " by " + listNames(names) + ", the last of them until " + t.situation.at(last, t.begin)
 	switch during {
 	case 0:
 	case len(holds):
@@ -157,14 +157,14 @@ func (t *teller) gather(core, holds []checker.Hold) {
 	t.say(holds[0].Start, did.class(), text+"."+did.text())
 }
 
-// sum is what became of the accesses under some holds.
-type sum struct {
+// accessCounts counts what happened to the accesses under some holds.
+type accessCounts struct {
 	reads, writes, refused, stale, lost int64
-	atLeast                             bool // not all that are stale or lost are known
+	atLeast                             bool // more of them may be stale or lost
 }
 
-func (t *teller) sumOf(holds []checker.Hold) sum {
-	var n sum
+func (t *teller) sumOf(holds []checker.Hold) accessCounts {
+	var n accessCounts
 	for _, h := range holds {
 		for _, a := range t.accesses[h.Grant] {
 			switch {
@@ -183,7 +183,7 @@ func (t *teller) sumOf(holds []checker.Hold) sum {
 	return n
 }
 
-func (n sum) text() string {
+func (n accessCounts) text() string {
 	text := ""
 	if n.reads+n.writes > 0 {
 		text = " The resource accepts " + Many(n.reads, "read") + " and " + Many(n.writes, "write") + " of theirs"
@@ -198,8 +198,8 @@ func (n sum) text() string {
 	return text
 }
 
-// effect says how many of the writes did any.
-func (n sum) effect() []string {
+// effect says how many of the writes were stale or lost.
+func (n accessCounts) effect() []string {
 	var out []string
 	for _, kind := range []struct {
 		n    int64
@@ -212,7 +212,7 @@ func (n sum) effect() []string {
 	return out
 }
 
-// atLeast is n, or that there may be more.
+// atLeast is n, or "at least n" if there may be more.
 func atLeast(n int64, all bool) string {
 	if all {
 		return Grouped(n)
@@ -227,7 +227,7 @@ func isOrAre(n int64) string {
 	return "are"
 }
 
-func (n sum) class() string {
+func (n accessCounts) class() string {
 	switch {
 	case n.stale+n.lost > 0:
 		return "fail"
@@ -249,17 +249,17 @@ func (t *teller) tellGrant(h checker.Hold) {
 	case h.Deadline < h.Start:
 		text += ", though its validity had ended at " + at(h.Deadline, t.begin) + " already"
 	}
-	switch others := t.holding(h); len(others) {
+	switch others := t.otherHolders(h); len(others) {
 	case 0:
 	case 1:
 		text += ", while " + others[0] + " still holds it"
 	default:
-		text += ", while " + listed(others) + " still hold it"
+		text += ", while " + listNames(others) + " still hold it"
 	}
 	t.say(h.Start, "ok", text+".")
 	if usedAfterExpiry(h) && h.Deadline >= h.Start {
 		does := worker + " goes on as if it held the lock"
-		if t.stopped(h.Worker, h.Deadline) {
+		if t.isPaused(h.Worker, h.Deadline) {
 			does = worker + " is stopped and does not notice"
 		}
 		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; "+does+".")
@@ -278,8 +278,8 @@ func (t *teller) tellClaim(l claim) {
 	}
 }
 
-// holding is the other workers that hold the key of h as it starts.
-func (rec *record) holding(h checker.Hold) []string {
+// otherHolders lists the other workers that hold the key of h when h starts.
+func (rec *record) otherHolders(h checker.Hold) []string {
 	var out []string
 	for _, o := range rec.holds {
 		if o.Key == h.Key && o.Worker != h.Worker && o.Start < h.Start && o.End > h.Start {
@@ -289,10 +289,10 @@ func (rec *record) holding(h checker.Hold) []string {
 	return out
 }
 
-// stopped says whether a worker was certainly stopped at a time.
-func (rec *record) stopped(worker string, at int64) bool {
+// isPaused says whether a worker was certainly paused at a time.
+func (rec *record) isPaused(worker string, at int64) bool {
 	return slices.ContainsFunc(rec.faults, func(f checker.FaultCoverage) bool {
-		from, to := rec.force(f)
+		from, to := rec.inForce(f)
 		return f.Proven && history.Does(f.Kind, history.Stops) && slices.Contains(f.Targets, worker) && from <= at && at < to
 	})
 }
@@ -311,8 +311,8 @@ func endOf(h checker.Hold) string {
 	return "no further event"
 }
 
-// tellFaults tells of those that were in force meanwhile, if the incident names them, or
-// they hit who is part of it, or the servers.
+// tellFaults tells of faults that were in force during the situation, if the incident names them or they hit
+// a worker in the situation or a server.
 func (t *teller) tellFaults(core, around []checker.Hold) {
 	from, to := t.situation.from, t.situation.to
 	if len(core) > 0 {
@@ -342,17 +342,17 @@ func (t *teller) tellFaults(core, around []checker.Hold) {
 }
 
 func (t *teller) tellFault(f checker.FaultCoverage) {
-	from, to := t.force(f)
+	from, to := t.inForce(f)
 	name := t.faultName(f)
-	if dead := t.ended(f); len(dead) > 0 {
-		t.say(from, "fault", "Fault "+clean(f.ID)+": "+name+". "+listed(cleanAll(dead))+" will not restart.")
+	if dead := t.permanentlyEnded(f); len(dead) > 0 {
+		t.say(from, "fault", "Fault "+clean(f.ID)+": "+name+". "+listNames(cleanAll(dead))+" will not restart.")
 		return
 	}
 	t.say(from, "fault", "Fault "+clean(f.ID)+" is in force: "+name+".")
 	t.say(to, "fault", "Fault "+clean(f.ID)+" is healed.")
 }
 
-// faultName is a fault, what it hits, and how hard.
+// faultName names a fault, its targets, and its strength.
 func (rec *record) faultName(f checker.FaultCoverage) string {
 	name := clean(f.Kind) + " " + strings.Join(cleanAll(f.Targets), ", ")
 	if value := rec.faultValue(f); value != "" {
@@ -364,21 +364,21 @@ func (rec *record) faultName(f checker.FaultCoverage) string {
 	return shorten(name, 80)
 }
 
-// faultValue is how far a fault moves a clock, or what it does to packets; "" where the
-// history says nothing of the kind.
+// faultValue is how far a fault moves a clock, or what it does to packets; "" if the history has no such
+// value.
 func (rec *record) faultValue(f checker.FaultCoverage) string {
 	for _, e := range rec.stages[f.ID] {
 		switch v := e.Fault; {
 		case v.Step > 0:
-			return "+" + exactly(time.Duration(v.Step))
+			return "+" + exactDuration(time.Duration(v.Step))
 		case v.Step < 0:
-			return exactly(time.Duration(v.Step))
+			return exactDuration(time.Duration(v.Step))
 		case v.Speed > 0:
 			return Trimmed(v.Speed, 4) + " s a second"
 		case v.Loss > 0:
 			return Trimmed(100*v.Loss, 1) + " % lost"
 		case v.Delay > 0:
-			return exactly(time.Duration(v.Delay)) + " late"
+			return exactDuration(time.Duration(v.Delay)) + " late"
 		case v.Rate > 0:
 			return Grouped(v.Rate) + " bytes/s"
 		}
@@ -386,8 +386,8 @@ func (rec *record) faultValue(f checker.FaultCoverage) string {
 	return ""
 }
 
-// costly says whether an access is one that nobody must miss.
-func (rec *record) costly(a access) bool {
+// costData says whether an access cost data, so that a reader must not miss it.
+func (rec *record) costData(a access) bool {
 	return a.write && !a.refused && (rec.stale[a.element] || rec.lost[a.element] || len(rec.overwritten[resourceWrite{a.grant, a.time}]) > 0)
 }
 
@@ -421,7 +421,7 @@ func (t *teller) tellAccess(a access) {
 	t.say(a.time, class, text+overwrites)
 }
 
-// overwrites names what a write overwrites, that which a situation is about before others.
+// overwrites names the updates that a write overwrote, beginning with the update of the situation.
 func (t *teller) overwrites(a access) string {
 	all := t.overwritten[resourceWrite{a.grant, a.time}]
 	if !a.write || a.refused || len(all) == 0 {

@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// overwritten is a run in which a stopped holder overwrites what others wrote under n
-// holds meanwhile.
+// overwritten is a run in which a paused holder wakes up and overwrites what others wrote under n holds in
+// the meantime.
 func overwritten(n int) run {
 	st := newStory("none")
 	first := st.grant("w4", "k0", ms)
@@ -49,7 +49,7 @@ func overwritten(n int) run {
 	return run{"overwritten", h, r}
 }
 
-// shownOf is the steps of the situation of a run, without their times.
+// shownOf returns the situation of a run and its steps, without times.
 func shownOf(t *testing.T, c run) (situation, []string) {
 	t.Helper()
 	rec := newRecord(c.h, c.r)
@@ -71,23 +71,23 @@ func shownOf(t *testing.T, c run) (situation, []string) {
 	return s, out
 }
 
-// TestStepsTellTheLoss: however much happens in between, the steps end with the damage, and
-// count what they gather.
+// TestStepsTellTheLoss: however much happens in between, the last step tells the damage, and the summary step
+// counts the holds that it sums up.
 func TestStepsTellTheLoss(t *testing.T) {
 	for _, c := range []struct {
 		holds    int
-		gathered string // the step that gathers; "" for none
+		gathered string // the summary step; "" for none
 		end      string
 	}{
 		{1, "", "It overwrites element 1 of w2, which is lost."},
 		{2, "", "It overwrites element 1 of w2 and 1 more, which are lost."},
-		// One that would be alone is not gathered.
+		// A single remaining hold is not summed up.
 		{3, "", "It overwrites element 1 of w2 and 2 more, which are lost."},
 		{4, "2 more holds by w2 and w5, the last of them until 2.190 s, all begun while w4 still holds it. " +
 			"The resource accepts 2 reads and 2 writes of theirs; of the writes 2 are lost.", "It overwrites element 1 of w2 and 3 more, which are lost."},
 		{40, "38 more holds by w2, w3 and w5, the last of them until 3.990 s, all begun while w4 still holds it. " +
 			"The resource accepts 38 reads and 38 writes of theirs; of the writes 38 are lost.", "It overwrites element 1 of w2 and 39 more, which are lost."},
-		// Of more than are listed it is not known how many there are.
+		// Beyond the listed incidents, the exact number is unknown.
 		{checker.MaxListed + 20, "118 more holds by w2, w3 and w5, the last of them until 7.990 s, all begun while w4 still holds it. " +
 			"The resource accepts 118 reads and 118 writes of theirs; of the writes at least 98 are lost.", "It overwrites element 1 of w2 and at least 99 more, which are lost."},
 	} {
@@ -117,8 +117,7 @@ func TestStepsTellTheLoss(t *testing.T) {
 	}
 }
 
-// TestStepsLeaveOutNoEffect: of a hold with very many accesses the damage is told, and the
-// rest is counted.
+// TestStepsLeaveOutNoEffect: of a hold with very many accesses, the steps tell the damage and count the rest.
 func TestStepsLeaveOutNoEffect(t *testing.T) {
 	for _, c := range []struct {
 		reads int
@@ -142,19 +141,19 @@ func TestStepsLeaveOutNoEffect(t *testing.T) {
 	}
 }
 
-// TestGatheredIsNotLeftOut: what the gathering step counts is not counted once more.
+// TestGatheredIsNotLeftOut: accesses that the summary step counts are not counted as left out too.
 func TestGatheredIsNotLeftOut(t *testing.T) {
 	for _, c := range []struct {
-		worker   string // who reads again and again
+		worker   string // the worker that reads repeatedly
 		left     string
 		gathered string
 	}{
-		{"w2", "4 more of the reads and writes of these holds left out.", "accepts 8 reads and 8 writes"}, // and is told of
-		{"w5", "", "accepts 16 reads and 7 writes"},                                                       // and is gathered
+		{"w2", "4 more of the reads and writes of these holds left out.", "accepts 8 reads and 8 writes"}, // its hold is told in steps
+		{"w5", "", "accepts 16 reads and 7 writes"},                                                       // its hold is summed up
 	} {
 		r := overwritten(9)
 		h := r.r.Holds[slices.IndexFunc(r.r.Holds, func(h checker.Hold) bool { return h.Worker == c.worker })]
-		for range maxAccesses + 3 { // and one that was there
+		for range maxAccesses + 3 { // in addition to the existing access
 			r.h.Events = append(r.h.Events, history.Event{Time: h.Start, Process: history.Resource, Type: history.OK,
 				F: history.Read, Key: "k0", Client: h.Worker, Grant: h.Grant})
 		}
@@ -172,7 +171,7 @@ func TestGatheredIsNotLeftOut(t *testing.T) {
 	}
 }
 
-// TestSituationIsTheLoss: what cost most is shown, if it is judged at all.
+// TestSituationIsTheLoss: the page shows the violation that cost most, if it was judged at all.
 func TestSituationIsTheLoss(t *testing.T) {
 	valid := func(r checker.Results, properties ...checker.Property) checker.Results {
 		r.Findings = slices.Clone(r.Findings)
@@ -194,10 +193,10 @@ func TestSituationIsTheLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		r        checker.Results
 		want     checker.Property
-		possible bool // the overlap is told next to it
+		possible bool // the overlap is told with it
 	}{
 		"lost":           {all.r, checker.NoLostUpdate, true},
-		"stale, no loss": {valid(all.r, checker.NoLostUpdate), checker.NoStaleWrite, false}, // which names a grant that nobody knows
+		"stale, no loss": {valid(all.r, checker.NoLostUpdate), checker.NoStaleWrite, false}, // it names an unknown grant
 		"overlap alone":  {valid(all.r, checker.NoLostUpdate, checker.NoStaleWrite), checker.MutualExclusion, false},
 		"not judged":     {unjudged(all.r), checker.MutualExclusion, false},
 	} {
@@ -213,9 +212,9 @@ func TestSituationIsTheLoss(t *testing.T) {
 	}
 }
 
-// TestLossesThatTellMost: one with a known cause before one without, one that another lock
-// could have prevented before one that none could, and what a stale write destroyed
-// before a stale write that was destroyed.
+// TestLossesThatTellMost: losses with a known cause come before losses without. Losses that another lock
+// could have prevented come before losses that no lock could. A loss caused by a stale write comes before a
+// stale write that was itself lost.
 func TestLossesThatTellMost(t *testing.T) {
 	loss := func(what, cause string, grants ...string) checker.Incident {
 		return checker.Incident{What: what, Class: checker.ClassLost, Cause: cause, Grants: grants, From: 1, To: 9}
@@ -227,7 +226,7 @@ func TestLossesThatTellMost(t *testing.T) {
 		{Property: checker.NoStaleWrite, Violations: []checker.Incident{{Grants: []string{"late", "b"}, From: 9}}},
 	}}
 	var got []string
-	for _, i := range tellingFirst(r, r.Findings[0]) {
+	for _, i := range mostInformativeFirst(r, r.Findings[0]) {
 		got = append(got, i.What)
 	}
 	if want := []string{"twice", "by stale", "stale", "phantom", "nobody knows"}; !slices.Equal(got, want) {
@@ -235,7 +234,7 @@ func TestLossesThatTellMost(t *testing.T) {
 	}
 }
 
-// TestFaultsSayHowHard: where a fault has a value, its name says it; a pause has none.
+// TestFaultsSayHowHard: the name of a fault includes its strength, if it has one. A pause has none.
 func TestFaultsSayHowHard(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
@@ -261,7 +260,7 @@ func TestFaultsSayHowHard(t *testing.T) {
 	}
 }
 
-// TestLegendExplainsAttempts: only where a hold is named after its attempt.
+// TestLegendExplainsAttempts: the legend explains attempts only if a hold is named after its attempt.
 func TestLegendExplainsAttempts(t *testing.T) {
 	const explained = "<li>w4-1: 1st attempt of w4</li>"
 	c := overwritten(1)
@@ -294,12 +293,12 @@ func TestOrdinal(t *testing.T) {
 	}
 }
 
-// TestIncidentsInOrder: what cost most comes first, and of each property no more than
-// a few are unfolded.
+// TestIncidentsInOrder: the incidents that cost most come first, and only a few of each property are
+// unfolded.
 func TestIncidentsInOrder(t *testing.T) {
 	for _, c := range []struct {
 		holds int
-		want  []string // the property, its count, and how many rows in each part
+		want  []string // property, number of incidents, and number of rows in each part
 	}{
 		{1, []string{"no-lost-update 1 [1]", "no-stale-write 1 [1]", "mutual-exclusion 1 [1]"}},
 		{5, []string{"no-lost-update 5 [5]", "no-stale-write 1 [1]", "mutual-exclusion 5 [5]"}},
@@ -330,7 +329,7 @@ func TestIncidentsInOrder(t *testing.T) {
 	}
 }
 
-// TestStopped: a worker is stopped while a proven pause of it is certainly in force, and no other one.
+// TestStopped: a worker counts as paused only while its own proven pause is certainly in force.
 func TestStopped(t *testing.T) {
 	stage := func(stage history.Stage, from, to int64) history.Event {
 		return history.Event{Time: to, Process: history.Nemesis, F: history.FaultPhase, Fault: &history.Fault{ID: "f", Kind: history.Pause, Stage: stage, Targets: []string{"w1"}, From: from, To: to}}
@@ -342,7 +341,7 @@ func TestStopped(t *testing.T) {
 		at     int64
 		want   bool
 	}{{"w1", 9, false}, {"w1", 10, true}, {"w1", 29, true}, {"w1", 30, false}, {"w2", 20, false}} {
-		if got := rec.stopped(c.worker, c.at); got != c.want {
+		if got := rec.isPaused(c.worker, c.at); got != c.want {
 			t.Errorf("%s at %d: %v", c.worker, c.at, got)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"lockcheck/history"
 )
 
-// GitHubRun writes the workflow command for a single run that is not valid: an error for a
-// violation, else a warning. The command makes it again. See docs.github.com/actions, "Workflow
+// GitHubRun writes the workflow command for a single run that is not valid: an error for a violation,
+// otherwise a warning. again is the command that repeats the run. See docs.github.com/actions, "Workflow
 // commands".
 func GitHubRun(w io.Writer, r checker.Results, h history.Header, again []string) error {
 	if r.Verdict == checker.Valid {
@@ -48,17 +48,17 @@ func runName(h history.Header) string {
 	return fmt.Sprintf("%s, %s, guard %s, seed %d", orNone(clean(h.Lock)), orNone(strings.Join(cleanAll(h.Faults), ", ")), orNone(clean(h.Guard)), h.Seed)
 }
 
-// Annotation is the workflow command by which GitHub Actions shows a message at a job; level is
-// "error" or "warning".
+// Annotation is the workflow command with which GitHub Actions shows a message on a job. level is "error" or
+// "warning".
 func Annotation(level, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s\n", level, githubProperty(title), githubData(message))
 }
 
-// githubData escapes the message of a workflow command: a line break would end it, and
-// what follows could be a command of its own.
+// githubData escapes the message of a workflow command. A line break would end the command, and the text
+// after it could be another command.
 func githubData(s string) string { return strings.ReplaceAll(clean(s), "%", "%25") }
 
-// githubProperty escapes a property of one.
+// githubProperty escapes a property of a workflow command.
 func githubProperty(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubData(s))
 }

@@ -30,7 +30,7 @@ func (s situation) headline(rec *record) (title string, intro []fact) {
 	return title, intro
 }
 
-// withoutIncident is the headline of a situation that no incident is part of.
+// withoutIncident is the headline of a situation without an incident.
 func (s situation) withoutIncident() (title string, intro []fact) {
 	switch {
 	case s.runFailed:
@@ -41,7 +41,7 @@ func (s situation) withoutIncident() (title string, intro []fact) {
 	return "How the lock was used", []fact{{"", s.lead() + " No fault mattered. These are the first holds of the run."}}
 }
 
-// lead says what was violated, if anything was: a violation need not list incidents.
+// lead says what was violated, if anything was. A violation need not list incidents.
 func (s situation) lead() string {
 	if Plain(s.Finding.Verdict) != checker.Violation {
 		return "Nothing was violated."
@@ -53,8 +53,7 @@ func (rec *record) tellIncident(i checker.Incident) string {
 	return "At " + at(i.From, rec.begin) + ": " + shorten(clean(i.What), maxIncidentText) + "."
 }
 
-// overlapBehind is the listed overlap of the two grants of an incident; false if there is
-// none.
+// overlapBehind is the listed overlap between the two grants of an incident; false if there is none.
 func (rec *record) overlapBehind(i checker.Incident) (checker.Incident, bool) {
 	n := slices.IndexFunc(rec.overlaps, func(o checker.Incident) bool {
 		return len(i.Grants) == 2 && len(o.Grants) == 2 && slices.Contains(o.Grants, i.Grants[0]) && slices.Contains(o.Grants, i.Grants[1])

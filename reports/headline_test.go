@@ -9,8 +9,8 @@ import (
 	"lockcheck/history"
 )
 
-// abandoned is a run whose first holder was killed, after which nobody got k0 for 8 s. The
-// incident is part of it only if stuck.
+// abandoned is a run whose first holder was killed. After that, no worker got k0 for 8 s. That is an incident
+// only if stuck.
 func abandoned(stuck bool) run {
 	st := newStory("none")
 	st.undisturbed(3, 40*ms)
@@ -31,14 +31,13 @@ func abandoned(stuck bool) run {
 	return run{"stuck", all, r}
 }
 
-// with is a run of another verdict.
+// with returns the run with another verdict.
 func (c run) with(v checker.Verdict) run {
 	c.r.Verdict = v
 	return c
 }
 
-// TestHeadline: what is shown first says what was violated, that the run failed, or that
-// there is neither.
+// TestHeadline: the headline says what was violated, that the run failed, or that neither happened.
 func TestHeadline(t *testing.T) {
 	const nothing, stuck = "Nothing was violated.", "after w1 was killed nobody could acquire k0 for 8 s."
 	undisturbed := runs()[2]
@@ -73,8 +72,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// TestStuckBeforeTolerated: an incident without holds is shown before one that is not judged,
-// and after one of the same rank.
+// TestStuckBeforeTolerated: an incident without holds comes before an incident that is not judged, and after
+// an incident of the same rank.
 func TestStuckBeforeTolerated(t *testing.T) {
 	for guard, want := range map[string]checker.Property{"none": checker.NoLostUpdate, "fence": checker.Liveness} {
 		h, r := realistic(guard)
@@ -90,7 +89,7 @@ func TestStuckBeforeTolerated(t *testing.T) {
 	}
 }
 
-// TestSituationOfTime: the holds around a time without any are part of it.
+// TestSituationOfTime: a time span without holds is shown with the holds around it.
 func TestSituationOfTime(t *testing.T) {
 	hold := func(key, grant string, from int64) checker.Hold {
 		return checker.Hold{Key: key, Worker: "w1", Grant: grant, Start: from, End: from + 10}
@@ -119,7 +118,7 @@ func TestSituationOfTime(t *testing.T) {
 	}
 }
 
-// TestRecoveryNeedsAFault: what comes after the last fault is not said of a run without any.
+// TestRecoveryNeedsAFault: a run without faults is not reported as not recovered.
 func TestRecoveryNeedsAFault(t *testing.T) {
 	const late = "not recovered 10s after the recovery period"
 	for name, c := range map[string]struct {

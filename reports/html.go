@@ -17,7 +17,7 @@ import (
 	"lockcheck/history"
 )
 
-// Other pages use runStyle, too; only the report of a run uses reportStyle.
+// Other pages use runStyle too. Only the report of a run uses reportStyle.
 var (
 	//go:embed page/style.css
 	runStyle string
@@ -31,23 +31,22 @@ var (
 	zoomScript string
 )
 
-// Style is the style sheet of the page, as far as it is of use to other pages.
+// Style is the part of the style sheet that other pages use too.
 func Style() string { return runStyle }
 
-// Limits of the tables, so that the page stays one that a browser opens at once.
+// Limits of the tables, so that a browser opens the page at once.
 const (
 	maxFaultRows    = 150
 	maxPerProperty  = 25
-	maxUnfolded     = 5   // of those; the others are folded, and not on paper
+	maxUnfolded     = 5   // incidents of a property; further incidents are folded, and are not printed
 	maxEvidence     = 400 // runes
 	maxParameter    = 1000
 	maxIncidentText = 600
 )
 
-// HTML writes one self-contained page: the verdict, a picture of the most
-// telling moment and of the whole run on a true time axis, and the evidence.
-// It loads nothing, works from a file, prints, and is complete without script.
-// The size is bounded: what had to be left out is said in its place.
+// HTML writes one self-contained page: the verdict, a picture of the most informative moment and of the whole
+// run on a true time axis, and the evidence. The page loads nothing, works from a file, can be printed, and
+// is complete without script. Its size is bounded, and it says what was left out.
 func HTML(w io.Writer, h *history.History, r checker.Results) error {
 	rec := newRecord(h, r)
 	word := strings.ToUpper(string(Plain(r.Verdict)))
@@ -78,15 +77,15 @@ func mainOf(rec *record, h *history.History, r checker.Results) g.Node {
 		commandSection(h.Header))
 }
 
-// name is the property, which leads to its incidents.
+// name is the property, linked to its incidents.
 func (o Opinion) name() g.Node { return linked(o.To, g.Text(o.Property)) }
 
-// notJudged is said of a property on which the verdict does not rest.
+// notJudged marks a property that does not affect the verdict.
 func (o Opinion) notJudged() g.Node {
 	return g.If(!o.Required, g.Group{g.Text(" "), Soft("(not judged)")})
 }
 
-// verdictItems gathers findings, which are in the order of their verdicts.
+// verdictItems groups findings that follow each other with the same verdict.
 func verdictItems(findings []Opinion) g.Node {
 	alike := func(a, b Opinion) bool { return a.Word == b.Word && a.Class == b.Class }
 	return g.Map(chunks(findings, alike), func(of []Opinion) g.Node {
@@ -98,7 +97,7 @@ func verdictItems(findings []Opinion) g.Node {
 	})
 }
 
-// situationSection tells the most telling moment in words and, if anything is drawn, shows it.
+// situationSection explains the most informative moment in words and, if it can be drawn, in a picture.
 func situationSection(rec *record, r checker.Results, shown closeUps, drawn bool) g.Node {
 	var s situation
 	if found := examples(r, byCost(r.Findings), 1); drawn {
@@ -124,7 +123,7 @@ func (s step) node() g.Node {
 	return html.Li(Span("time", s.At), html.Span(html.Class("dot "+s.Class), html.Aria("hidden", "true")), html.Span(g.Text(s.Text)))
 }
 
-// wholeRun draws the whole run with the part of it that is shown close up, or says why it does not.
+// wholeRun draws the whole run and marks the part that is shown close up, or says why it draws nothing.
 func wholeRun(rec *record, h *history.History, r checker.Results, shown closeUps, drawn bool) g.Node {
 	switch {
 	case !drawn && r.Operations.Acquired > 0:
@@ -144,7 +143,7 @@ func wholeRun(rec *record, h *history.History, r checker.Results, shown closeUps
 		"One row for each worker; the frame marks the part shown above. Paler blocks stand for several holds.", latencyTable(latencyRows(rec)))
 }
 
-// wholeStage shows the picture of a whole run, which can be zoomed together with others below it.
+// wholeStage shows the picture of a whole run, which can be zoomed together with the charts below it.
 func wholeStage(whole picture, below g.Node, caption string, more ...g.Node) g.Node {
 	button := func(does, label, text string) g.Node {
 		return html.Button(html.Type("button"), html.Data("do", does), g.If(label != "", html.Aria("label", label)), g.Text(text))
@@ -185,7 +184,7 @@ func commandSection(h history.Header) g.Node {
 		html.Div(html.Class("columns"), tables))
 }
 
-// warnings is what a reader must know before trusting the rest.
+// warnings lists what a reader must know before trusting the rest.
 func warnings(h *history.History, rec *record) []string {
 	var out []string
 	for _, e := range rec.phases {
@@ -219,7 +218,7 @@ func opinionsOf(r checker.Results) []Opinion {
 	return out
 }
 
-// addressed adds where the incidents of each are.
+// addressed adds the address of each property's incidents.
 func addressed(rows []Opinion, r checker.Results) []Opinion {
 	for n, f := range byCost(r.Findings) {
 		for i := range rows {
@@ -231,7 +230,7 @@ func addressed(rows []Opinion, r checker.Results) []Opinion {
 	return rows
 }
 
-// again is the command that runs a test again: a seed that was drawn by chance is named.
+// again is the command that repeats a test. It names the seed if that was drawn at random.
 func again(h history.Header) []string {
 	command := h.Command
 	named := func(a string) bool {
@@ -243,7 +242,7 @@ func again(h history.Header) []string {
 	return command
 }
 
-// figures is the counts, with the two kinds of overlap kept apart.
+// figures lists the counts. The two kinds of overlap are counted separately.
 func figures(r checker.Results) []fact {
 	o, u := r.Operations, r.Updates
 	lost := Grouped(u.Lost) + " of " + Grouped(u.Acknowledged)
@@ -278,7 +277,7 @@ func figures(r checker.Results) []fact {
 		fact{"length of the run", Length(time.Duration(r.End - r.Begin))})
 }
 
-// faultsSection says which faults count, and shows the moments and the evidence of each.
+// faultsSection says which faults count, and shows the times and the evidence of each fault.
 func (rec *record) faultsSection(h history.Header, faults []checker.FaultCoverage) g.Node {
 	listed := min(len(faults), maxFaultRows)
 	groups := g.Node(html.P(g.Text("None were asked for.")))
@@ -334,7 +333,8 @@ func (rec *record) faultRows(f checker.FaultCoverage) g.Node {
 
 func evidence(s string) string { return shorten(clean(s), maxEvidence) }
 
-// incidentsSection lists incidents by property, what cost most first. With drawn they lead to the picture of the run.
+// incidentsSection lists incidents by property, those that cost most first. With drawn, incidents link to the
+// picture of the run.
 func incidentsSection(r checker.Results, shown closeUps, drawn bool) g.Node {
 	var all g.Group
 	for n, f := range byCost(r.Findings) {
@@ -399,7 +399,7 @@ func who(i checker.Incident) []string {
 	return out[:min(len(out), 8)]
 }
 
-// pairs is a map in the order of its keys.
+// pairs lists the entries of a map in the order of its keys.
 func pairs(m map[string]string) []fact {
 	var out []fact
 	for _, k := range slices.Sorted(maps.Keys(m)) {

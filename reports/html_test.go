@@ -113,8 +113,7 @@ func TestHTMLEscapes(t *testing.T) {
 	}
 }
 
-// TestHTMLStaysSmall has a run with 100,000 operations and more violations than
-// anyone will read.
+// TestHTMLStaysSmall has a run with 100,000 operations and more violations than anyone would read.
 func TestHTMLStaysSmall(t *testing.T) {
 	st := newStory("none")
 	st.phase(history.PhaseReady)

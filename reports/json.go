@@ -9,8 +9,8 @@ import (
 	"lockcheck/history"
 )
 
-// DocumentSchema is the version of the form of results.json. It changes when a
-// program that reads the file would have to; new fields do not change it.
+// DocumentSchema is the version of the format of results.json. It changes when readers of the file must
+// change. New fields do not change it.
 const DocumentSchema = 3
 
 // Document is the content of results.json.
@@ -18,12 +18,11 @@ type Document struct {
 	Schema  int             `json:"schema"` // DocumentSchema
 	Header  history.Header  `json:"header"`
 	Results checker.Results `json:"results"`
-	// Remedies are what can be done about the causes of what was violated; nil in documents of
-	// earlier versions.
+	// Remedies lists what can be done about the causes of violations; nil in documents of earlier versions.
 	Remedies []RemedyAdvice `json:"remedies,omitempty"`
 }
 
-// ReadDocument reads results.json of all schemas so far. One of another schema is an error.
+// ReadDocument reads results.json of all schemas so far. An unknown schema is an error.
 func ReadDocument(r io.Reader) (Document, error) {
 	var d struct {
 		Document
@@ -50,8 +49,8 @@ func ReadDocument(r io.Reader) (Document, error) {
 	return d.Document, err
 }
 
-// JSON writes results.json: a Document, indented. Times are ns of the history's
-// clock. Holds are left out: the history has them.
+// JSON writes results.json: a Document, indented. Times are in ns of the history's clock. Holds are left out,
+// because the history has them.
 func JSON(w io.Writer, h history.Header, r checker.Results) error {
 	if err := WriteJSON(w, Document{DocumentSchema, h, r, adviceFor(h, r)}); err != nil {
 		return fmt.Errorf("results as JSON: %w", err)
@@ -59,7 +58,7 @@ func JSON(w io.Writer, h history.Header, r checker.Results) error {
 	return nil
 }
 
-// WriteJSON writes a value for programs.
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -17,10 +17,10 @@ import (
 // junitIncidents is how many incidents a failure spells out.
 const junitIncidents = 20
 
-// JUnit writes one test suite with one test case a property, and one for the run, which has its
-// time. Only a valid or tolerated property passes: JUnit has no word for undecided, so that becomes
-// an error where the verdict rests on it and a skip elsewhere. A run whose
-// verdict is not valid never yields a suite without a failure or an error.
+// JUnit writes one test suite with one test case per property, and one for the run, which carries the time.
+// Only a valid or tolerated property passes. JUnit has no word for undecided: it becomes an error if the
+// property affects the verdict, and a skip otherwise. A run that is not valid always has a failure or an
+// error.
 func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	class := "lockcheck." + orNone(clean(h.Lock)) + "." + orNone(clean(h.Workload))
 	s := junit.Testsuite{
@@ -40,11 +40,11 @@ func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	return WriteJUnit(w, s)
 }
 
-// JUnitSeconds is a time as JUnit has it.
+// JUnitSeconds formats a duration as JUnit does.
 func JUnitSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
 
-// WriteJUnit writes the one suite of a file. The library writes no XML header, and texts as
-// they are: they must be clean.
+// WriteJUnit writes a file with one suite. The library writes no XML header, and it writes texts unchanged, so
+// they must be clean.
 func WriteJUnit(w io.Writer, s junit.Testsuite) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -54,8 +54,8 @@ func WriteJUnit(w io.Writer, s junit.Testsuite) error {
 	return all.WriteXML(w)
 }
 
-// runCase stands for the run. It passes unless its verdict is not valid and no property
-// explains that, as in a run with too few operations.
+// runCase is the test case of the run. It fails only if the run is not valid and no property explains that,
+// as in a run with too few operations.
 func runCase(class string, r checker.Results, explained bool) junit.Testcase {
 	c := junit.Testcase{Classname: class, Name: "run", Time: JUnitSeconds(time.Duration(r.End - r.Begin))}
 	if explained {

@@ -2,28 +2,28 @@ package reports
 
 import "unicode/utf8"
 
-// shelf keeps labels on one line from running into each other.
+// shelf keeps labels on one line from overlapping.
 type shelf struct {
 	y     int
 	taken [][2]float64
 }
 
-// runeShare is the width of a character in percent of the plot at the narrowest
-// width that the page is meant for.
+// runeShare is the width of a character in percent of the plot, at the narrowest width that the page
+// supports.
 const runeShare = 1.15
 
-// put finds space for a text that begins at x, or with before ends there; the other way round where it would not fit
-// into the plot.
-func (s *shelf) put(x float64, text string, before bool) (anchor string, ok bool) {
+// reserveLabel reserves space for a text that begins at x or, with before, ends there. If the text does not fit into
+// the plot, put uses the other side.
+func (s *shelf) reserveLabel(x float64, text string, before bool) (anchor string, ok bool) {
 	w := widthOf(text)
 	if before && x-w >= 0 || !before && x+w > 100 {
-		return "end", s.take(x-w, x)
+		return "end", s.reserve(x-w, x)
 	}
-	return "start", s.take(x, x+w)
+	return "start", s.reserve(x, x+w)
 }
 
-// take says whether a stretch was free.
-func (s *shelf) take(from, to float64) bool {
+// reserve reserves a stretch and says whether it was free.
+func (s *shelf) reserve(from, to float64) bool {
 	for _, t := range s.taken {
 		if from < t[1] && to > t[0] {
 			return false
@@ -35,9 +35,9 @@ func (s *shelf) take(from, to float64) bool {
 
 func widthOf(text string) float64 { return float64(utf8.RuneCountInString(text))*runeShare + 1 }
 
-// place finds a row in which bar and label are free, adding one if need be; the
-// row is negative when there are too many.
-func place(rows *[]*shelf, top, height int, from, to float64, text string) (int, string) {
+// placeInRows finds a row in which both bar and label are free, and adds a row if necessary. The row is negative if
+// there are too many rows.
+func placeInRows(rows *[]*shelf, top, height int, from, to float64, text string) (int, string) {
 	const most = 6
 	w := widthOf(text)
 	anchor := "start"
@@ -46,7 +46,7 @@ func place(rows *[]*shelf, top, height int, from, to float64, text string) (int,
 		anchor, from, end = "end", min(from, to-w), to
 	}
 	for i, s := range *rows {
-		if s.take(from, end) {
+		if s.reserve(from, end) {
 			return i, anchor
 		}
 	}

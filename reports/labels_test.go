@@ -20,9 +20,9 @@ func TestShelf(t *testing.T) {
 	} {
 		s := &shelf{}
 		for _, x := range c.x[:len(c.x)-1] {
-			s.put(x, text, false)
+			s.reserveLabel(x, text, false)
 		}
-		if anchor, ok := s.put(c.x[len(c.x)-1], text, c.before); anchor != c.anchor || ok != c.ok {
+		if anchor, ok := s.reserveLabel(c.x[len(c.x)-1], text, c.before); anchor != c.anchor || ok != c.ok {
 			t.Errorf("%s: %s %v, want %s %v", c.name, anchor, ok, c.anchor, c.ok)
 		}
 	}

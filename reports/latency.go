@@ -15,10 +15,10 @@ import (
 
 const (
 	maxDots   = 2000
-	stretches = 400 // of time, into which more dots are gathered
+	stretches = 400 // time steps in which more dots are summed up
 )
 
-// latencyChart draws how long each granted acquire took; false if there was none.
+// latencyChart draws how long each granted acquire took; false if none was granted.
 func latencyChart(rec *record) (picture, bool) {
 	calls := rec.calls[history.Acquire]
 	if len(calls) == 0 {
@@ -37,7 +37,7 @@ func latencyChart(rec *record) (picture, bool) {
 		c.dots(calls, axis)
 		c.Notes = append(c.Notes, "A dot is an acquire that was granted, at the time of its grant.")
 	} else {
-		c.gathered(calls, axis)
+		c.drawSummaries(calls, axis)
 		c.Notes = append(c.Notes, Grouped(int64(len(calls)))+" granted acquires, gathered into "+strconv.Itoa(stretches)+
 			" stretches of time: a line from the fastest to the slowest of each, and a dot at their median.")
 	}
@@ -52,8 +52,8 @@ func (c *canvas) dots(calls []call, axis Axis) {
 	p.draw("dots")
 }
 
-// gathered draws many calls without hiding an extreme.
-func (c *canvas) gathered(calls []call, axis Axis) {
+// drawSummaries draws many calls as a spread per time step, which keeps the extremes.
+func (c *canvas) drawSummaries(calls []call, axis Axis) {
 	var all [stretches][]time.Duration
 	width := (c.to-c.from)/stretches + 1
 	for _, l := range calls {
@@ -74,7 +74,7 @@ func (c *canvas) gathered(calls []call, axis Axis) {
 	medians.draw("dots")
 }
 
-// decades is a logarithmic axis, ns, from one power of ten to another.
+// decades is a logarithmic axis in ns, between two powers of ten.
 func decades(shortest, longest time.Duration) Axis {
 	low := int(math.Floor(math.Log10(float64(max(1, shortest)))))
 	high := int(math.Ceil(math.Log10(float64(max(1, longest)))))
@@ -91,7 +91,7 @@ func levelsOf(decades Axis) []level {
 
 func heightOf(took time.Duration, on Axis) float64 { return on.along(float64(max(1, took))) }
 
-// latencyRows sums up the calls of each operation: how many, quantiles, the longest.
+// latencyRows has, for each operation, the number of calls, quantiles, and the longest call.
 func latencyRows(rec *record) (rows [][]string) {
 	for _, f := range operations() {
 		calls := rec.calls[f]
@@ -111,7 +111,7 @@ func latencyRows(rec *record) (rows [][]string) {
 	return rows
 }
 
-// latencyTable is nil without rows.
+// latencyTable is the table of latencies; nil without rows.
 func latencyTable(rows [][]string) g.Node {
 	if len(rows) == 0 {
 		return nil
@@ -125,8 +125,7 @@ func latencyTable(rows [][]string) g.Node {
 			}))))}
 }
 
-// quantileText is a dash where there are too few values to tell a quantile from the
-// longest.
+// quantileText is a dash if there are too few values to tell the quantile from the maximum.
 func quantileText(h stats.Histogram, q float64) string {
 	if float64(h.N)*(1-q) < 1-1e-9 {
 		return "–"
@@ -134,7 +133,7 @@ func quantileText(h stats.Histogram, q float64) string {
 	return Quantile(h, q)
 }
 
-// Quantile is one of a histogram, in words; "" where nothing was measured.
+// Quantile formats a quantile of a histogram; "" without measurements.
 func Quantile(h stats.Histogram, q float64) string {
 	d, known := h.Quantile(q)
 	if !known {

@@ -6,10 +6,9 @@ import (
 	"lockcheck/checker"
 )
 
-// lease draws for how long the service has to keep the lock for a hold, unless it is
-// released: the earliest end of its time to live, renewals included. Of a session that
-// is not known, since its client renews it without a record.
-func (c *canvas) lease(h checker.Hold, named bool) {
+// drawLease draws how long the service must keep the lock for a hold, renewals included, unless the hold is
+// released. For a session this is unknown, because its client renews it without a record.
+func (c *canvas) drawLease(h checker.Hold, named bool) {
 	r := c.rows[h.Worker]
 	if r.lease == 0 || c.rec.session || h.LeaseEnd == math.MaxInt64 || h.LeaseEnd <= h.Start {
 		return

@@ -8,10 +8,10 @@ import (
 	"lockcheck/checker"
 )
 
-// links lead from what a picture shows to the rows of the tables of incidents.
+// links maps what pictures show to rows of the tables of incidents.
 type links map[linkKey]string
 
-// linkKey tells incidents of a property apart: by what they lost, or by who held what when.
+// linkKey identifies an incident of a property: by the lost element, or by the grants.
 type linkKey struct {
 	property checker.Property
 	element  int64
@@ -25,13 +25,13 @@ func keyOf(p checker.Property, i checker.Incident) linkKey {
 	return linkKey{property: p, grants: strings.Join(i.Grants, " ")}
 }
 
-// shownIncidents are those of a property that the tables have, in their order.
+// shownIncidents lists the incidents of a property that the tables show, in their order.
 func shownIncidents(r checker.Results, f checker.Finding) []checker.Incident {
-	all := tellingFirst(r, f)
+	all := mostInformativeFirst(r, f)
 	return all[:min(len(all), maxPerProperty)]
 }
 
-// rowID names a row of the table of incidents of a finding.
+// rowID is the ID of a row in the table of a finding's incidents.
 func rowID(finding, row int) string { return fmt.Sprintf("incident-%d-%d", finding+1, row+1) }
 
 func groupID(finding int) string { return "incidents-" + strconv.Itoa(finding+1) }
@@ -48,24 +48,24 @@ func newLinks(r checker.Results) links {
 	return to
 }
 
-// of is the address of the row of an incident; "" for one that no table has.
-func (l links) of(p checker.Property, i checker.Incident) string { return l[keyOf(p, i)] }
+// rowOf is the address of the row of an incident; "" if no table has it.
+func (l links) rowOf(p checker.Property, i checker.Incident) string { return l[keyOf(p, i)] }
 
-// ofElement is that of what happened to an update.
+// ofElement is the address of the row of an update.
 func (l links) ofElement(p checker.Property, element int64) string {
 	return l[linkKey{property: p, element: element}]
 }
 
-// arrow leads from a write to an update that it destroyed.
+// arrow leads from a write to an update that the write destroyed.
 type arrow struct {
 	X1, X2, Title string
 	Y1, Y2        int
 }
 
-// maxArrows is how many a picture has at most.
+// maxArrows bounds the arrows of a picture.
 const maxArrows = 20
 
-// arrows draws what destroyed what, where both are in the picture.
+// arrows connects each write with the updates that it destroyed, if both are in the picture.
 func (c *canvas) arrows() {
 	for _, a := range c.rec.accesses {
 		by, known := c.rows[a.worker]

@@ -10,7 +10,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestLinks: what the page links to is on it, and pictures and tables link to each other.
+// TestLinks: every link of the page has its target, and pictures and tables link to each other.
 func TestLinks(t *testing.T) {
 	var rows, back int
 	for _, c := range runs() {
@@ -32,8 +32,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestArrows: an arrow leads from the write that destroyed an update to it, if both are in the
-// picture.
+// TestArrows: an arrow leads from a write to the update that the write destroyed, if both are in the picture.
 func TestArrows(t *testing.T) {
 	lost := checker.Incident{From: 10, To: 50, Workers: []string{"w1", "w2"}, Grants: []string{"a", "b"}, Element: 7, Class: checker.ClassLost}
 	rec := &record{
@@ -58,7 +57,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// TestAgain: a seed that was drawn by chance is named, and nothing else is added.
+// TestAgain: the command names a seed that was drawn at random, and adds nothing else.
 func TestAgain(t *testing.T) {
 	for _, c := range []struct{ command, want []string }{
 		{[]string{"lockcheck", "test", "--guard", "cas"}, []string{"lockcheck", "test", "--guard", "cas", "--seed", "7"}},

@@ -9,15 +9,17 @@ import (
 	"maragu.dev/gomponents/html"
 )
 
-// Pages show names, reasons and addresses from histories, which anybody may have written. Three rules keep them from
-// becoming markup or script. Nodes escape all texts and attributes. Addresses go through Href, for a node does not know
-// which attributes a browser follows. g.Raw is for the style sheets, scripts and pictures of this repository only.
+// Pages show names, reasons and addresses from histories, which anybody may have written. Three rules keep
+// them from becoming markup or script. Nodes escape all texts and attributes. Addresses go through Href,
+// because a node does not know which attributes a browser follows. g.Raw is only for the style sheets,
+// scripts and pictures of this repository.
 
 // Href is the address of a link.
 func Href(address string) g.Node { return html.Href(SafeAddress(address)) }
 
-// SafeAddress is an address that a browser loads a page from; "#" in place of one with a scheme by which it could run
-// script. As a browser does, it takes everything before a colon for the scheme, unless that cannot be one.
+// SafeAddress returns an address that a browser loads a page from, or "#" for an address whose scheme could
+// run script. Like a browser, it takes everything before a colon as the scheme, unless that cannot be a
+// scheme.
 func SafeAddress(address string) string {
 	address = strings.ReplaceAll(strings.TrimSpace(Printable(address)), " ", "%20")
 	scheme, _, found := strings.Cut(address, ":")
@@ -28,39 +30,39 @@ func SafeAddress(address string) string {
 	return "#"
 }
 
-// CleanText is text from outside, fit for one line.
+// CleanText is text from outside, cleaned for one line.
 func CleanText(s string) g.Node { return g.Text(clean(s)) }
 
-// Span is a piece of text of a class.
+// Span is text with a class.
 func Span(class, s string) g.Node { return html.Span(html.Class(class), CleanText(s)) }
 
 // Soft is a remark.
 func Soft(s string) g.Node { return Span("soft", s) }
 
-// Section is a part of a page below its title.
+// Section is a part of a page with a title.
 func Section(title string, children ...g.Node) g.Node {
 	return html.Section(html.H2(CleanText(title)), g.Group(children))
 }
 
-// Wide scrolls what may be wider than the page.
+// Wide makes content that may be wider than the page scrollable.
 func Wide(label string, children ...g.Node) g.Node {
 	return html.Div(html.Class("wide"), html.Role("region"), html.TabIndex("0"), html.Aria("label", clean(label)), g.Group(children))
 }
 
-// ColumnHead names a column of a table.
+// ColumnHead is the header cell of a column.
 func ColumnHead(name string, attributes ...g.Node) g.Node {
 	return html.Th(html.Scope("col"), g.Group(attributes), CleanText(name))
 }
 
-// Heads names the columns of a table.
+// Heads is the header row of a table.
 func Heads(names ...string) g.Node {
 	return html.THead(html.Tr(g.Map(names, func(name string) g.Node { return ColumnHead(name) })))
 }
 
-// RowHead names a row of a table.
+// RowHead is the header cell of a row.
 func RowHead(children ...g.Node) g.Node { return html.Th(html.Scope("row"), g.Group(children)) }
 
-// TextCell is a cell of a table, of a class; "" for none.
+// TextCell is a table cell with a class; "" for none.
 func TextCell(class, s string) g.Node {
 	return html.Td(g.If(class != "", html.Class(class)), CleanText(s))
 }
@@ -86,7 +88,7 @@ func Shell(title, policy string, head g.Node, body ...g.Node) g.Node {
 	))
 }
 
-// WritePage writes a page that loads nothing. It may run its script, if it has one, and no other.
+// WritePage writes a page that loads nothing. The page may run the given script, if any, and no other.
 func WritePage(w io.Writer, title, style, script string, body ...g.Node) error {
 	policy := "default-src 'none'; style-src 'unsafe-inline'"
 	if script != "" {

@@ -7,7 +7,7 @@ import (
 	"maragu.dev/gomponents/html"
 )
 
-// TestHref: no address runs script, and those of pages stay.
+// TestHref: no address runs script, and addresses of pages stay unchanged.
 func TestHref(t *testing.T) {
 	for address, want := range map[string]string{
 		"#incident-1": "#incident-1", "runs/a b/report.html": "runs/a%20b/report.html", "/files/javascript:x": "/files/javascript:x",

@@ -27,7 +27,7 @@ func overview(rec *record, s situation) picture {
 	for _, b := range c.blocks() {
 		c.hold(b)
 	}
-	c.claims(s)
+	c.drawClaims(s)
 	if c.parts > maxParts {
 		c.Notes = append(c.Notes, "A zoom draws only the first "+Grouped(maxParts)+" of those that are merged one by one.")
 	}

@@ -13,15 +13,14 @@ import (
 	"lockcheck/checker"
 )
 
-// Page is a report as a list of blocks. It is built once, and then written as Markdown, as a
-// self-contained HTML page, or for a terminal. Its texts may come from outside: the writers
-// clean and escape them.
+// Page is a report as a list of blocks. It is built once, and then written as Markdown, as a self-contained
+// HTML page, or for a terminal. Its texts may come from outside, so the writers clean and escape them.
 type Page struct {
 	Title  string // "" for none
 	Blocks []Block
 }
 
-// Block is a part of a page. Each kind of block knows how to write itself to all three targets.
+// Block is a part of a page. Each kind of block can write itself to all three targets.
 type Block interface {
 	markdown(b *strings.Builder)
 	terminal(t *terminal)
@@ -32,7 +31,7 @@ type Block interface {
 type Heading struct {
 	Level  int // 2 or 3
 	Text   string
-	Anchor string // what links lead to; "" for none
+	Anchor string // target of links; "" for none
 }
 
 // Text is a paragraph.
@@ -41,7 +40,7 @@ type Text string
 // Note is a paragraph that explains how to read the page.
 type Note string
 
-// Conclusion is a verdict in a sentence.
+// Conclusion is a verdict and a sentence.
 type Conclusion struct {
 	Verdict checker.Verdict
 	Text    string
@@ -49,16 +48,16 @@ type Conclusion struct {
 
 // List is a list of items.
 type List struct {
-	Summary string // on a page the list is folded behind it; "" for a list that is open
+	Summary string // on a page, the list is folded behind this text; "" for an open list
 	Items   []Item
 }
 
-// Item is one of a list.
+// Item is an entry of a list.
 type Item struct {
-	Verdict checker.Verdict // stands before the text; "" for none
+	Verdict checker.Verdict // precedes the text; "" for none
 	Text    string
-	Command []string // follows the text, to be pasted; nil for none
-	Link    Link     // follows the text, except on a terminal; its zero value is none
+	Command []string // follows the text, for pasting; nil for none
+	Link    Link     // follows the text, except on a terminal; zero for none
 }
 
 // Terms explains words.
@@ -67,17 +66,17 @@ type Terms []Term
 // Term is a word and its meaning.
 type Term struct{ Word, Meaning string }
 
-// Picture is an SVG picture of this package's own making.
+// Picture is an SVG picture that this package has generated.
 type Picture struct {
 	Title string
-	File  string // Markdown links to it, relative to the page
+	File  string // Markdown links to this file, relative to the page
 	SVG   string
 }
 
 // Drawing is lines of marks for a terminal.
 type Drawing [][]Mark
 
-// Mark is a piece of a line; Verdict gives its colour, "" for none.
+// Mark is a piece of a line. Verdict gives its colour; "" for none.
 type Mark struct {
 	Verdict checker.Verdict
 	Text    string
@@ -95,7 +94,7 @@ func (p Page) WriteMarkdown(w io.Writer) error {
 	return writeTrimmed(w, b.String())
 }
 
-// WriteTerminal writes the page for people at a terminal.
+// WriteTerminal writes the page for a terminal.
 func (p Page) WriteTerminal(w io.Writer, o TerminalOptions) error {
 	t := newTerminal(o)
 	if p.Title != "" {
@@ -109,7 +108,7 @@ func (p Page) WriteTerminal(w io.Writer, o TerminalOptions) error {
 	return err
 }
 
-// WriteHTML writes one self-contained page. It is complete without script, which sorts tables.
+// WriteHTML writes one self-contained page. Its script only sorts tables, so the page is complete without it.
 func (p Page) WriteHTML(w io.Writer) error {
 	return WritePage(w, p.Title, SuiteStyle(), sortScript, html.Header(html.H1(CleanText(p.Title))), html.Main(g.Map(p.Blocks, Block.node)))
 }
@@ -123,7 +122,7 @@ var sortScript string
 // SuiteStyle is the style sheet of pages about several runs.
 func SuiteStyle() string { return suiteStyle }
 
-// classOf is a verdict as a class of the style sheet.
+// classOf is the style-sheet class of a verdict.
 func classOf(v checker.Verdict) string {
 	if v == "" {
 		return "none"
@@ -131,12 +130,12 @@ func classOf(v checker.Verdict) string {
 	return string(Plain(v))
 }
 
-// coloured is text in the colour of a verdict, and its own word without text.
+// coloured is the word of a verdict in its colour; nothing for "".
 func coloured(class string, v checker.Verdict) g.Node {
 	return g.If(v != "", g.Group{Span(class+" "+classOf(v), classOf(v)), g.Text(" ")})
 }
 
-// command is a command line to be pasted.
+// command is a command line for pasting.
 func command(args []string) g.Node {
 	return g.If(args != nil, g.Group{g.Text(" "), html.Code(g.Text(CommandLine(args)))})
 }
@@ -145,7 +144,7 @@ func (h Heading) node() g.Node {
 	return g.El("h"+strconv.Itoa(h.Level), anchor(h.Anchor), CleanText(h.Text))
 }
 
-// anchor is what links lead to; "" for none.
+// anchor makes an element a target of links; "" for none.
 func anchor(id string) g.Node { return g.If(id != "", html.ID(id)) }
 
 func (s Text) node() g.Node { return html.P(CleanText(string(s))) }
@@ -163,7 +162,7 @@ func (l List) node() g.Node {
 	})))
 }
 
-// folded is a node behind a summary. Nothing is folded behind "".
+// folded folds a node behind a summary; with "" the node stays open.
 func folded(summary string, node g.Node) g.Node {
 	if summary == "" {
 		return node
@@ -187,7 +186,7 @@ func (h Heading) terminal(t *terminal) { t.line(t.paint(bold, clean(h.Text))) }
 func (s Text) markdown(b *strings.Builder) { b.WriteString(Markdown(string(s)) + "\n\n") }
 
 func (s Text) terminal(t *terminal) {
-	t.hang("", "", clean(string(s)))
+	t.writeIndented("", "", clean(string(s)))
 	t.blank()
 }
 
@@ -222,7 +221,8 @@ func (l List) markdown(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// fold begins what Markdown folds behind a summary, and returns what ends it. Nothing is folded behind "".
+// fold folds the following Markdown behind a summary, until the returned function is called; with "" nothing
+// is folded.
 func fold(b *strings.Builder, summary string) (end func()) {
 	if summary == "" {
 		return func() {}
@@ -243,7 +243,7 @@ func (l List) terminal(t *terminal) {
 		if item.Verdict != "" {
 			lead += t.paint(colorOf(Plain(item.Verdict)), string(Plain(item.Verdict))) + "  "
 		}
-		t.hang("    ", lead, clean(item.Text))
+		t.writeIndented("    ", lead, clean(item.Text))
 		if item.Command != nil {
 			t.line("    " + strings.Join(continued(t.pasteable(item.Command), t.width-len("      ")), "\n      "))
 		}
@@ -260,7 +260,7 @@ func (terms Terms) markdown(b *strings.Builder) {
 
 func (terms Terms) terminal(t *terminal) {
 	for _, term := range terms {
-		t.hang("  ", clean(term.Word)+": ", clean(term.Meaning))
+		t.writeIndented("  ", clean(term.Word)+": ", clean(term.Meaning))
 	}
 	t.blank()
 }
@@ -288,7 +288,7 @@ func (d Drawing) terminal(t *terminal) {
 	t.blank()
 }
 
-// writeTrimmed leaves out the empty line after what comes last.
+// writeTrimmed writes text without empty lines at its end.
 func writeTrimmed(w io.Writer, text string) error {
 	_, err := io.WriteString(w, strings.TrimRight(text, "\n")+"\n")
 	return err

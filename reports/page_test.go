@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// examplePage has a block of each kind. Text in it that can come from outside is text.
+// examplePage has a block of each kind. Every text that can come from outside contains the given text.
 func examplePage(text string) Page {
 	table := Table{
 		Caption: "What happened" + text, Heat: true,
@@ -56,8 +56,8 @@ func writtenPage(t *testing.T, p Page) map[string]string {
 	return map[string]string{"page.txt": terminal.String(), "page.md": markdown.String(), "page.html": strings.ReplaceAll(body, "><", ">\n<")}
 }
 
-// TestPage: each kind of block as it is written for each target. With -update the
-// files are written anew.
+// TestPage compares each kind of block, for each target, with a stored file. With -update it rewrites the
+// files.
 func TestPage(t *testing.T) {
 	for name, got := range writtenPage(t, examplePage("")) {
 		path := filepath.Join("testdata", name)
@@ -76,7 +76,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageHostile: text from outside neither steers a terminal nor becomes markup.
+// TestPageHostile: text from outside neither controls a terminal nor becomes markup.
 func TestPageHostile(t *testing.T) {
 	page := examplePage(hostile + "|`")
 	leads := Link{Text: "leads", Href: " JavaScript:alert(1)"}
@@ -95,7 +95,7 @@ func TestPageHostile(t *testing.T) {
 			}
 		}
 	}
-	// Each row of a table has as many cells as its head.
+	// Each row of a table has as many cells as its header.
 	columns := 0
 	for line := range strings.Lines(writtenPage(t, examplePage(hostile+"|`"))["page.md"]) {
 		n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
@@ -110,7 +110,7 @@ func TestPageHostile(t *testing.T) {
 	}
 }
 
-// TestTableOnTerminal: columns that do not fit follow below, and nothing is wider than the terminal.
+// TestTableOnTerminal: columns that do not fit follow below, and no line is wider than the terminal.
 func TestTableOnTerminal(t *testing.T) {
 	table := Table{Columns: Columns("lock", "pause:holder", "partition:holder", "kill:one server"), Rows: []Row{{Cells: Cells("a lock of a long name", "valid", "overlap", "lost")}}}
 	for width, parts := range map[int]int{80: 1, 40: 1, 25: 3} {
@@ -128,7 +128,7 @@ func TestTableOnTerminal(t *testing.T) {
 	}
 }
 
-// TestAxis: equal ratios are equally far apart, one value is in the middle, and a linear axis is linear.
+// TestAxis: equal ratios have equal distances, a single value is in the middle, and a linear axis is linear.
 func TestAxis(t *testing.T) {
 	var a Axis
 	for _, v := range []float64{1, 100, 0} {

@@ -12,7 +12,7 @@ import (
 	"lockcheck/present"
 )
 
-// Pooled writes the results of several runs of one test together, for people.
+// Pooled writes the pooled results of several runs of one test, for people.
 func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.blank()
@@ -20,7 +20,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	for _, v := range slices.Sorted(maps.Keys(p.Verdicts)) {
 		verdicts = append(verdicts, fmt.Sprintf("%d %s", p.Verdicts[v], Plain(v)))
 	}
-	row := func(name, text string) { t.hang("          ", pad(name, 10), text) }
+	row := func(name, text string) { t.writeIndented("          ", pad(name, 10), text) }
 	row("runs", fmt.Sprintf("%d: %s", p.Runs, strings.Join(verdicts, ", ")))
 	if p.RunsJudged > 0 {
 		row("lost", losses(p))
@@ -41,7 +41,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	return err
 }
 
-// losses is what was lost of what could be.
+// losses says how many acknowledged updates were lost, and in how many runs.
 func losses(p checker.Pool) string {
 	text := Grouped(p.Lost) + " of " + Many(p.Acknowledged, "acknowledged update") + " (" + interval(p.LossInterval) + "); in " +
 		Grouped(p.RunsLosing) + " of " + Many(p.RunsJudged, "run") + " (95 % interval: " + Percent(p.LosingLow) + " to " + Percent(p.LosingHigh) + ")"
@@ -51,7 +51,7 @@ func losses(p checker.Pool) string {
 	return text
 }
 
-// interval is that of a share of lost updates in percent, with what it is over.
+// interval is the interval of the share of lost updates in percent, and the units that it is over.
 func interval(i checker.LossInterval) string {
 	name := "95 % interval"
 	if units := present.Units(i); units != "" {

@@ -8,7 +8,7 @@ import (
 	"lockcheck/checker"
 )
 
-// TestPooledLosses: runs that say nothing of updates are none of those that lost none.
+// TestPooledLosses: runs that say nothing about updates do not count as runs that lost none.
 func TestPooledLosses(t *testing.T) {
 	pooled := func(updates ...checker.UpdateSummary) string {
 		var all []checker.Results

@@ -11,17 +11,17 @@ import (
 	"lockcheck/history"
 )
 
-// record is what pictures need of a history.
+// record has what pictures need from a history.
 type record struct {
 	begin, end int64
 	workers    []string // in the order of rows
 	holds      []checker.Hold
 	waits      []wait // acquires that led to no hold
 	accesses   []access
-	calls      map[history.Function][]call // that succeeded
-	claims     []claim                     // by their beginnings
-	unowned    []claim                     // those that no hold came of
-	restarted  bool                        // replicas of an application are, after a kill
+	calls      map[history.Function][]call // successful calls
+	claims     []claim                     // sorted by their beginnings
+	unowned    []claim                     // claims without a hold
+	restarted  bool                        // replicas of an application are restarted after a kill
 	blind      int64                       // when the observer of the service stopped; 0 for never
 	ttl        time.Duration
 	session    bool // leases are renewed without a record
@@ -30,21 +30,21 @@ type record struct {
 	faults     []checker.FaultCoverage
 	lost       map[int64]bool
 	stale      map[int64]bool
-	// overwritten are the listed losses by the write that caused them.
+	// overwritten maps the write that caused a loss to the listed losses.
 	overwritten map[resourceWrite][]checker.Incident
-	// badUntil is the time, ns, up to which all lost updates and stale writes are known.
+	// badUntil is the time in ns up to which all lost updates and stale writes are known.
 	badUntil int64
 	expired  map[string]bool // grants that had expired when they arrived
 	overlaps []checker.Incident
-	// unlisted says of which properties only the first incidents are known: a
-	// picture that just stopped marking them would look like a recovery.
+	// unlisted names the properties of which only the first incidents are known. A picture that just stopped
+	// marking them would look like a recovery.
 	unlisted []string
 	links    links
-	// involved are the grants that any listed incident names.
+	// involved has the grants that any listed incident names.
 	involved map[string]bool
 }
 
-// wait is an acquire without success, or several of them.
+// wait is an unsuccessful acquire, or several of them.
 type wait struct {
 	worker, key string
 	from, to    int64
@@ -95,7 +95,7 @@ func (rec *record) incidents(f checker.Finding) {
 	if n := len(f.Violations); f.Total > n {
 		rec.unlisted = append(rec.unlisted, fmt.Sprintf("%s: %d of %s", clean(string(f.Property)), n, Grouped(int64(f.Total))))
 		if n > 0 && (f.Property == checker.NoLostUpdate || f.Property == checker.NoStaleWrite) {
-			rec.badUntil = min(rec.badUntil, f.Violations[n-1].From) // they are in the order of time
+			rec.badUntil = min(rec.badUntil, f.Violations[n-1].From) // violations are sorted by time
 		}
 	}
 	for _, i := range f.Violations {
@@ -121,8 +121,7 @@ func (rec *record) incidents(f checker.Finding) {
 	}
 }
 
-// isLost tells a lost update from the other two things that can be wrong with
-// the final state.
+// isLost says whether an incident is a lost update, and not another fault of the final state.
 func isLost(i checker.Incident) bool { return i.Class == checker.ClassLost }
 
 func (rec *record) events(events []history.Event) {
@@ -136,7 +135,7 @@ func (rec *record) events(events []history.Event) {
 		case e.Process == history.Resource:
 			rec.access(e)
 		case slices.Contains(timed, e.F):
-			rec.call(e, names.Of(e.Process), open)
+			rec.addCall(e, names.Of(e.Process), open)
 		}
 	}
 }
@@ -149,7 +148,7 @@ func (rec *record) access(e history.Event) {
 	rec.accesses = append(rec.accesses, a)
 }
 
-// everyWorker is every worker once, those of the header first.
+// everyWorker lists every worker once, the workers of the header first.
 func everyWorker(workers []string, holds []checker.Hold) []string {
 	out := slices.Clone(workers)
 	seen := map[string]bool{}
@@ -165,9 +164,9 @@ func everyWorker(workers []string, holds []checker.Hold) []string {
 	return out
 }
 
-// force is the time in which a fault was certainly in force, as opposed to the
-// generous one of its coverage, which is the answer where nothing is certain.
-func (rec *record) force(f checker.FaultCoverage) (from, to int64) {
+// inForce is the time in which a fault was certainly in force. If nothing is certain, it is the more generous
+// time of the fault's coverage.
+func (rec *record) inForce(f checker.FaultCoverage) (from, to int64) {
 	from, to = f.Begin, f.End
 	for _, e := range rec.stages[f.ID] {
 		switch e.Fault.Stage {
@@ -183,14 +182,14 @@ func (rec *record) force(f checker.FaultCoverage) (from, to int64) {
 	return from, to
 }
 
-// ended lists the targets that a fault is the end of: servers are started again
-// after a kill, and so are replicas, but workers are not.
-func (rec *record) ended(f checker.FaultCoverage) []string {
+// permanentlyEnded lists the targets that a fault ended for good. Servers and replicas are restarted after a kill, but
+// workers are not.
+func (rec *record) permanentlyEnded(f checker.FaultCoverage) []string {
 	if rec.restarted || !history.Does(f.Kind, history.Ends) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.Targets), func(t string) bool { return !slices.Contains(rec.workers, t) })
 }
 
-// usedAfterExpiry says that the worker acted beyond its validity.
+// usedAfterExpiry says whether the worker acted after its deadline.
 func usedAfterExpiry(h checker.Hold) bool { return h.Deadline < h.End }

@@ -17,19 +17,20 @@ import (
 	"lockcheck/nemesis"
 )
 
-// RemedyAdvice is what a remedy does against a cause of the violations of a run.
+// RemedyAdvice is what a remedy does against one cause of a run's violations.
 type RemedyAdvice struct {
 	Cause  string `json:"cause"` // one of the checker.Cause constants
 	Remedy string `json:"remedy"`
 	Words  string `json:"words"` // the remedy in a few words
-	// Flag of "lockcheck test" that tries it; "" for none.
+	// Flag is the flag of "lockcheck test" that tries the remedy; "" for none.
 	Flag   string          `json:"flag,omitempty"`
 	Effect remedies.Effect `json:"effect"`
 	Why    string          `json:"why"`
-	// Lacks says what the lock lacks for it, "" for nothing; InForce that the run had it.
+	// Lacks says what the lock lacks for the remedy; "" for nothing. InForce says that the run already had
+	// the remedy.
 	Lacks   string `json:"lacks,omitempty"`
 	InForce bool   `json:"in_force,omitempty"`
-	// Shown are the runs that show it.
+	// Shown lists runs that show the effect.
 	Shown []ShownBy `json:"shown"`
 
 	helps bool
@@ -42,10 +43,10 @@ type ShownBy struct {
 	Docker     bool   `json:"docker,omitempty"` // it needs Docker
 }
 
-// name is the flag, or the words where there is none.
+// name is the flag, or the words if there is no flag.
 func (a RemedyAdvice) name() string { return cmp.Or(a.Flag, a.Words) }
 
-// adviceFor lists remedies for what was violated in a run, by causes, the most frequent first.
+// adviceFor lists remedies for the violations of a run, by cause, the most frequent cause first.
 func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 	var all []RemedyAdvice
 	if h.Application != nil {
@@ -67,9 +68,10 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 	return all
 }
 
-// flagFor is the flag that makes a change for a run whose violations had a cause; "" if no flag does.
-// Random pauses and cuts grow with the lease, so a longer lease alone would change nothing: the flag of a lease
-// names a pause beside it that the lease outlasts. No flag keeps a cut, or a pause of a schedule, as long as it was.
+// flagFor is the flag that makes a change for a run whose violations had a cause; "" if no flag does. Random
+// pauses and cuts grow with the lease, so a longer lease alone would change nothing. The flag of a longer
+// lease therefore also sets a pause that the lease outlasts. No flag keeps the length of a cut, or of a pause
+// in a schedule.
 func flagFor(h history.Header, cause string, c remedies.Change) string {
 	stops := func(kind string) bool { return history.Does(kind, history.Stops) }
 	switch {
@@ -107,8 +109,7 @@ func adviceForApplication(r checker.Results) []RemedyAdvice {
 	return all
 }
 
-// causesOf lists the causes of what was violated, and not made harmless, the most frequent
-// first.
+// causesOf lists the causes of violations that were not made harmless, the most frequent first.
 func causesOf(r checker.Results) []string {
 	times := make(map[string]int64)
 	for _, f := range r.Findings {
@@ -124,14 +125,14 @@ func causesOf(r checker.Results) []string {
 	})
 }
 
-// maxCauses is how many causes the terminal has remedies for.
+// maxCauses bounds the causes for which the terminal lists remedies.
 const maxCauses = 2
 
 // remedies says in a few lines what would have helped.
 func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 	all := adviceFor(o.Header, r)
 	var causes []string
-	separator := ", " // of flags
+	separator := ", " // between flags
 	if o.Header.Application != nil {
 		separator = "; "
 	}
@@ -158,18 +159,18 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 		if len(lines) == 0 {
 			continue
 		}
-		t.hang("  ", t.paint(bold, "what would help")+" ", "(cause: "+clean(cause)+")")
+		t.writeIndented("  ", t.paint(bold, "what would help")+" ", "(cause: "+clean(cause)+")")
 		if shown != "" {
 			lines = append(lines, fact{"shown by", o.CommandLine(shown)})
 		}
 		for _, l := range lines {
-			t.hang("    ", "  "+l.Name+": ", l.Value)
+			t.writeIndented("    ", "  "+l.Name+": ", l.Value)
 		}
 		t.blank()
 	}
 }
 
-// remediesSection says what would have helped, by causes.
+// remediesSection says what would have helped, by cause.
 func remediesSection(all []RemedyAdvice, application bool) g.Node {
 	if len(all) == 0 {
 		return nil
@@ -207,7 +208,7 @@ func (a RemedyAdvice) row() g.Node {
 		html.Td(g.Text(string(a.Effect)), g.If(a.InForce, g.Group{g.Text(" "), Soft("(this run had it)")})), html.Td(g.Text(a.Why)), g.If(len(shown) > 0, html.Td(shown)))
 }
 
-// chunks cuts a list where neighbours differ.
+// chunks cuts a list between neighbours that are not alike.
 func chunks[T any](all []T, alike func(a, b T) bool) (out [][]T) {
 	for i, one := range all {
 		if i == 0 || !alike(all[i-1], one) {

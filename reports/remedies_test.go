@@ -12,7 +12,7 @@ import (
 	"lockcheck/internal/remedies"
 )
 
-// paused is a run of the lock memory whose holders were stopped.
+// pausedRun is a run of the lock memory whose holders were paused.
 func pausedRun() (history.Header, checker.Results) {
 	h := history.Header{Lock: "memory", Workload: "set", Guard: "none", Lease: time.Second, Faults: []string{history.Pause}, Seed: 7}
 	causes := map[string]int64{checker.CausePaused: 3, checker.CauseTwice: 1}
@@ -23,8 +23,7 @@ func pausedRun() (history.Header, checker.Results) {
 	}
 }
 
-// TestRemedies: what was violated has its remedies in each report; what was tolerated, or
-// kept, has none.
+// TestRemedies: each report has remedies for violations, and none for what was tolerated or kept.
 func TestRemedies(t *testing.T) {
 	h, r := pausedRun()
 	for _, width := range []int{60, 80} {
@@ -78,8 +77,8 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestFlagOfALongerLease: the flag names a pause that the longer lease outlasts, for random pauses grow with the lease;
-// there is none where no flag keeps the fault as long as it was.
+// TestFlagOfALongerLease: the flag also sets a pause that the longer lease outlasts, because random pauses
+// grow with the lease. There is no flag if none keeps the length of the fault.
 func TestFlagOfALongerLease(t *testing.T) {
 	longer := remedies.ByName(remedies.LongerLease).Change
 	given := func(name, value string) map[string]string { return map[string]string{name: value} }
@@ -108,8 +107,8 @@ func TestFlagOfALongerLease(t *testing.T) {
 	}
 }
 
-// TestRemediesOfAnIgnoredAcquire: what removes the violation is named as such, and a version check, which lets the first
-// write without the lock pass, is not.
+// TestRemediesOfAnIgnoredAcquire: the report names what removes the violation. It does not name a version
+// check, which lets the first write without the lock pass.
 func TestRemediesOfAnIgnoredAcquire(t *testing.T) {
 	h, r := pausedRun()
 	r.Findings[0].Causes = map[string]int64{checker.CauseUnlocked: 2}

@@ -1,8 +1,7 @@
-// Package reports presents what runs have found: on the terminal, as JSON for programs,
-// as JUnit for CI, as a self-contained HTML page with a picture of the violation on a
-// true time axis. A report only presents; it is given every verdict, and never forms one.
-// Text from the run is untrusted everywhere: a lock's name or a server's error
-// must not be able to steer a terminal, break an XML file or run in a page.
+// Package reports presents the results of runs: on the terminal, as JSON for programs, as JUnit for CI, and
+// as a self-contained HTML page with a picture of the violation on a true time axis. A report only presents
+// verdicts and never forms one. Text from the run is untrusted everywhere: a lock's name or a server's error
+// must not be able to control a terminal, break an XML file or run in a page.
 package reports
 
 import (
@@ -19,12 +18,11 @@ import (
 	"lockcheck/history"
 )
 
-// clean makes text from outside fit for one line: control and format
-// characters (escape sequences, bidirectional overrides) would let it rewrite
-// what stands around it.
+// clean makes text from outside safe for one line. It removes control and format characters, such as escape
+// sequences and bidirectional overrides, which could rewrite the surrounding text.
 func clean(s string) string { return strings.Join(strings.Fields(Printable(s)), " ") }
 
-// Printable is clean for text whose spaces matter: paths, aligned columns.
+// Printable is clean for text whose spaces matter, such as paths and aligned columns.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -37,7 +35,7 @@ func Printable(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// shorten cuts s to n runes, the last of which then says that there was more.
+// shorten cuts s to n runes. The last rune then shows that text is missing.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -53,12 +51,12 @@ func cleanAll(list []string) []string {
 	return out
 }
 
-// at is a time as seconds since begin.
+// at formats a time as seconds since begin.
 func at(t, begin int64) string {
 	return strconv.FormatFloat(float64(t-begin)/1e9, 'f', 3, 64) + " s"
 }
 
-// Length is a duration with about three significant figures.
+// Length formats a duration with about three significant figures.
 func Length(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -73,7 +71,7 @@ func Length(d time.Duration) string {
 	return strconv.FormatInt(int64(d), 10) + " ns"
 }
 
-// Trimmed is f with at most n decimals and no trailing zeros.
+// Trimmed formats f with at most n decimals and no trailing zeros.
 func Trimmed(f float64, n int) string {
 	s := strconv.FormatFloat(f, 'f', n, 64)
 	if strings.Contains(s, ".") {
@@ -82,8 +80,8 @@ func Trimmed(f float64, n int) string {
 	return s
 }
 
-// inPercent is a share in percent, without the sign: two digits of it, or of what is missing
-// to all, so that little is not read as nothing.
+// inPercent formats a share in percent, without the sign. It keeps two digits of the share, or of what is
+// missing to 100 %, so that a small share is not read as nothing.
 func inPercent(share float64) string {
 	p := 100 * share
 	rest := min(p, 100-p)
@@ -93,15 +91,16 @@ func inPercent(share float64) string {
 	return Trimmed(p, max(0, 1-int(math.Floor(math.Log10(rest)))))
 }
 
-// Percent is a share from 0 to 1 in percent, with enough digits that little is not read as nothing.
+// Percent formats a share from 0 to 1 in percent, with enough digits that a small share is not read as
+// nothing.
 func Percent(share float64) string { return inPercent(share) + " %" }
 
-// PercentAtMost rounds a share up to whole percents: a bound must not look better than it is.
+// PercentAtMost rounds a share up to whole percents, because a bound must not look better than it is.
 func PercentAtMost(share float64) string {
 	return Trimmed(min(100, float64(int(100*share+0.999))), 0) + " %"
 }
 
-// Grouped is n with separators, so that 100,000 is not read as 10,000.
+// Grouped formats n with separators, so that 100,000 is not read as 10,000.
 func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	start := 0
@@ -122,8 +121,8 @@ func Many[N int | int64](n N, noun string) string {
 	return Grouped(int64(n)) + " " + noun + "s"
 }
 
-// listed is a few names in a sentence, the rest of them as a number.
-func listed(names []string) string {
+// listNames puts a few names into a sentence, and counts the rest.
+func listNames(names []string) string {
 	const most = 4
 	switch n := len(names); {
 	case n == 0:
@@ -146,16 +145,16 @@ func ordinal(n int64) string {
 	return Grouped(n) + ending
 }
 
-// exactly is a duration to the millisecond, as the values of faults are given.
-func exactly(d time.Duration) string {
+// exactDuration formats a duration to the millisecond, as the values of faults are given.
+func exactDuration(d time.Duration) string {
 	if d.Abs() < time.Second {
 		return Trimmed(float64(d)/1e6, 3) + " ms"
 	}
 	return Trimmed(d.Seconds(), 3) + " s"
 }
 
-// Plain is the verdict as one of the words that this package knows. A verdict
-// that it does not know must not pass for anything but broken.
+// Plain is the verdict as one of the words that this package knows. An unknown verdict counts as broken,
+// because it must not pass for anything better.
 func Plain(v checker.Verdict) checker.Verdict {
 	switch v {
 	case checker.Valid, checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable:
@@ -164,7 +163,7 @@ func Plain(v checker.Verdict) checker.Verdict {
 	return checker.Broken
 }
 
-// wordOf is what a table shows as the verdict of one property.
+// wordOf is the word that a table shows as the verdict of a property.
 func wordOf(f checker.Finding) string {
 	switch v := Plain(f.Verdict); {
 	case v == checker.Violation && f.Tolerated:
@@ -176,7 +175,7 @@ func wordOf(f checker.Finding) string {
 	}
 }
 
-// Sentence is why a run has its verdict.
+// Sentence says why a run has its verdict.
 func Sentence(r checker.Results) string {
 	s := clean(r.Sentence)
 	if s == "" {
@@ -185,10 +184,10 @@ func Sentence(r checker.Results) string {
 	return s
 }
 
-// Summary is the verdict of a run and why, in a line.
+// Summary is the verdict of a run and the reason, in one line.
 func Summary(r checker.Results) string { return string(Plain(r.Verdict)) + ": " + Sentence(r) }
 
-// ranking is how much a reader needs to see a finding, the most first.
+// ranking says how much a reader needs to see a finding, the most first.
 type ranking int
 
 const (
@@ -219,15 +218,15 @@ func rank(f checker.Finding) ranking {
 	return without
 }
 
-// ordered is the findings by rank, otherwise in the checkers' order.
+// ordered sorts the findings by rank, and otherwise keeps the checkers' order.
 func ordered(findings []checker.Finding) []checker.Finding {
 	out := slices.Clone(findings)
 	slices.SortStableFunc(out, func(a, b checker.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
-// byCost is the findings by rank, then by what their violations cost: data that is gone,
-// data that was at risk, and only then who held what at once.
+// byCost sorts the findings by rank, then by what their violations cost: first lost data, then data at risk,
+// then overlapping holds.
 func byCost(findings []checker.Finding) []checker.Finding {
 	out := slices.Clone(findings)
 	slices.SortStableFunc(out, func(a, b checker.Finding) int {
@@ -255,7 +254,7 @@ func judged(r checker.Results) string {
 	return Properties(r.Required)
 }
 
-// Properties lists the names of properties.
+// Properties joins the names of properties.
 func Properties(properties []checker.Property) string {
 	names := make([]string, 0, len(properties))
 	for _, p := range properties {
@@ -264,7 +263,7 @@ func Properties(properties []checker.Property) string {
 	return strings.Join(names, ", ")
 }
 
-// facts is the run in a few pairs, the same in every report.
+// facts describes the run in a few pairs, which are the same in every report.
 func facts(h history.Header) []fact {
 	lease := "none"
 	if h.Lease > 0 {
@@ -295,7 +294,7 @@ func facts(h history.Header) []fact {
 	return all
 }
 
-// usage is what workers do about the end of their leases.
+// usage says what workers do about the end of their leases.
 func usage(h history.Header) string {
 	var does []string
 	if h.Renewed {
@@ -307,7 +306,7 @@ func usage(h history.Header) string {
 	return strings.Join(does, ", ")
 }
 
-// factsOf are the facts with what only the run itself could tell.
+// factsOf adds to the facts what only the run itself could report.
 func factsOf(h history.Header, r checker.Results) []fact {
 	all := facts(h)
 	if len(r.Clients) > 0 {
@@ -330,14 +329,14 @@ type example struct {
 	Incident checker.Incident
 }
 
-// examples picks up to n incidents for a reader with little time: one of each
-// property, in the order of the findings, before a second one of any.
+// examples picks up to n incidents for a reader with little time. It takes one of each property, in the order
+// of the findings, before a second one of any property.
 func examples(r checker.Results, findings []checker.Finding, n int) []example {
 	var out []example
 	for round := 0; len(out) < n; round++ {
 		found := false
 		for _, f := range findings {
-			list := tellingFirst(r, f)
+			list := mostInformativeFirst(r, f)
 			if round >= len(list) || len(out) == n {
 				continue
 			}
@@ -351,8 +350,8 @@ func examples(r checker.Results, findings []checker.Finding, n int) []example {
 	return out
 }
 
-// tellingFirst orders the incidents of a finding by how much they tell.
-func tellingFirst(r checker.Results, f checker.Finding) []checker.Incident {
+// mostInformativeFirst sorts the incidents of a finding, the most informative first.
+func mostInformativeFirst(r checker.Results, f checker.Finding) []checker.Incident {
 	var score func(checker.Incident) int
 	switch f.Property {
 	case checker.MutualExclusion:
@@ -367,8 +366,8 @@ func tellingFirst(r checker.Results, f checker.Finding) []checker.Incident {
 	return out
 }
 
-// scoreOfOverlaps: a double grant says more about a lock than a use after expiry, and
-// an overlap that cost data says more than one that happened to be harmless.
+// scoreOfOverlaps: a double grant says more about a lock than a use after expiry. An overlap that cost data
+// says more than a harmless one.
 func scoreOfOverlaps(r checker.Results) func(checker.Incident) int {
 	lost := grantsOf(r, checker.NoLostUpdate)
 	stale := grantsOf(r, checker.NoStaleWrite)
@@ -379,9 +378,8 @@ func scoreOfOverlaps(r checker.Results) func(checker.Incident) int {
 	}
 }
 
-// scoreOfLosses: a loss of which it is known who overwrote what says more than one of
-// which it is not, and a stale write that destroys sound ones more than one that is
-// itself destroyed.
+// scoreOfLosses: a loss with a known overwriting write says more than a loss without. A stale write that
+// destroys valid updates says more than a stale write that is itself destroyed.
 func scoreOfLosses(r checker.Results) func(checker.Incident) int {
 	stale := make(map[resourceWrite]bool)
 	for _, i := range r.Finding(checker.NoStaleWrite).Violations {
@@ -395,13 +393,13 @@ func scoreOfLosses(r checker.Results) func(checker.Incident) int {
 	}
 }
 
-// resourceWrite is one write at the resource.
+// resourceWrite identifies one write at the resource.
 type resourceWrite struct {
 	grant string
 	time  int64 // ns
 }
 
-// overwriter is the write by which an update was lost; false if none is known.
+// overwriter is the write that destroyed an update; false if it is unknown.
 func overwriter(i checker.Incident) (resourceWrite, bool) {
 	if !isLost(i) || len(i.Grants) < 2 {
 		return resourceWrite{}, false
@@ -409,13 +407,13 @@ func overwriter(i checker.Incident) (resourceWrite, bool) {
 	return resourceWrite{i.Grants[1], i.To}, true
 }
 
-// notInherent says whether another lock could have prevented what has this cause.
+// notInherent says whether another lock could have prevented violations with this cause.
 func notInherent(cause string) bool {
 	return cause != checker.CauseUnexplained &&
 		slices.ContainsFunc(checker.Causes(), func(c checker.Cause) bool { return c.Name == cause && !c.Inherent })
 }
 
-// grantsOf is the grants named by the incidents of one property.
+// grantsOf has the grants that the incidents of a property name.
 func grantsOf(r checker.Results, p checker.Property) map[string]bool {
 	out := map[string]bool{}
 	for _, i := range r.Finding(p).Violations {

@@ -101,7 +101,7 @@ func terminalText(t *testing.T, c run, o TerminalOptions) string {
 	return b.String()
 }
 
-// TestRunLine: how the workers used the lock is told once, whoever asked for it.
+// TestRunLine: how the workers used the lock is reported once, whatever set it.
 func TestRunLine(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -156,7 +156,7 @@ func TestTerminal(t *testing.T) {
 						t.Errorf("missing %q in\n%s", part, text)
 					}
 				}
-				// Colour adds to the text and never replaces a word of it.
+				// Colour adds to the text and never replaces a word.
 				colored := terminalText(t, c, TerminalOptions{Width: width, Folder: "store/x", Color: true})
 				if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(colored, ""); bare != text || colored == text {
 					t.Error("the text differs with colour, or has none")
@@ -205,7 +205,7 @@ func TestCoverageNeverHidesAFault(t *testing.T) {
 	}
 }
 
-// TestCoverageBySort: a pause of a holder, of who waits and of a server are three.
+// TestCoverageBySort: pauses of a holder, of a waiter and of a server are three groups.
 func TestCoverageBySort(t *testing.T) {
 	pause := func(role, target string) checker.FaultCoverage {
 		return checker.FaultCoverage{Kind: "pause", Role: role, Targets: []string{target}, Applied: true, Proven: true, Exercised: true, Healed: true}
@@ -285,7 +285,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// suiteIn reads the one suite of a file.
+// suiteIn reads the only suite of a file.
 func suiteIn(t *testing.T, text string) junit.Testsuite {
 	t.Helper()
 	var all junit.Testsuites
@@ -295,8 +295,7 @@ func suiteIn(t *testing.T, text string) junit.Testsuite {
 	return all.Suites[0]
 }
 
-// TestJUnitNeverPassesWhatIsNotValid guards the guarantee that CI cannot show
-// green for a run that was not judged valid.
+// TestJUnitNeverPassesWhatIsNotValid: CI cannot show green for a run that was not judged valid.
 func TestJUnitNeverPassesWhatIsNotValid(t *testing.T) {
 	for _, v := range []checker.Verdict{"", "new", checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable} {
 		var b bytes.Buffer
@@ -311,7 +310,7 @@ func TestJUnitNeverPassesWhatIsNotValid(t *testing.T) {
 	}
 }
 
-// TestPercent: a share that is not nothing, or not all, does not look as if it were.
+// TestPercent: a share that is not 0 or 100 % does not look like 0 or 100 %.
 func TestPercent(t *testing.T) {
 	for share, want := range map[float64]string{
 		0: "0", 1: "100", 0.25: "25", 0.4237: "42", 0.0512: "5.1", 0.0000178: "0.0018", 0.99999: "99.999", 0.5: "50",
@@ -357,7 +356,7 @@ func TestProgressLive(t *testing.T) {
 	}
 }
 
-// progressFrom is progress in a log, what it writes, and the clock that it goes by.
+// progressFrom returns progress in a log, what the progress writes, and its clock.
 func progressFrom(begin time.Time) (*Progress, *bytes.Buffer, *time.Time) {
 	b, now := new(bytes.Buffer), &begin
 	p := NewProgress(b, false, false)
@@ -381,7 +380,7 @@ func TestProgressInALog(t *testing.T) {
 	}
 }
 
-// TestProgressStartCount: the seconds count from when the count starts, and the heartbeat goes on.
+// TestProgressStartCount: the seconds count from StartCount, and the heartbeat continues.
 func TestProgressStartCount(t *testing.T) {
 	p, b, now := progressFrom(time.Unix(0, 0))
 	for second := range 13 {
@@ -427,7 +426,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWhy: the cause of an incident stands behind its explanation; a stuck lock has no cause.
+// TestWhy: the explanation of an incident ends with its cause. A stuck lock has no cause.
 func TestWhy(t *testing.T) {
 	for cause, want := range map[string]string{"": "why: w1 never released it\n", checker.CauseTwice: "why: w1 never released it (granted twice)\n"} {
 		i := checker.Incident{What: "nobody could acquire it", Why: "w1 never released it", Cause: cause}

@@ -11,29 +11,29 @@ import (
 	"lockcheck/history"
 )
 
-// Clean makes text from outside fit for one line, as in all reports: without what could
-// rewrite the text around it. It escapes nothing.
+// Clean makes text from outside safe for one line, as in all reports: it removes what could rewrite the
+// surrounding text. It escapes nothing.
 func Clean(s string) string { return clean(s) }
 
-// Line is a run in one line of a list, for people: its texts are clean, but not escaped.
+// Line is a run as one line of a list for people. Its texts are cleaned but not escaped.
 type Line struct {
-	Started               time.Time // zero if the header does not say
+	Started               time.Time // zero if unknown
 	Lock, Workload, Guard string
 	Faults                []string
-	// Verdict is one of the four of a run; "" if it was not judged. So is Sentence.
+	// Verdict is one of the four verdicts of a run. Verdict and Sentence are "" if the run was not judged.
 	Verdict, Sentence string
 	Lost              string // "2 of 119" acknowledged updates; "" if there were none
-	// LostShare is the same as a share; 0 if there were none.
+	// LostShare is Lost as a share; 0 if there were no updates.
 	LostShare float64
-	// LostLow and LostHigh are its 95 % interval; 0 and 1 where nothing tells.
+	// LostLow and LostHigh are the 95 % interval of LostShare; 0 and 1 if unknown.
 	LostLow, LostHigh float64
-	// Wait is the 99th percentile of Measures.Wait, and WaitText that for people; 0 and "" if
-	// nobody was granted the lock.
+	// Wait is the 99th percentile of Measures.Wait, and WaitText the same for people; 0 and "" without any
+	// grant.
 	Wait     time.Duration
 	WaitText string
 	// Versions of servers, client libraries and lockcheck.
 	Versions string
-	// Settings are what runs of a lock share that were made alike.
+	// Settings is equal for runs of a lock that were made in the same way.
 	Settings string
 }
 
@@ -73,8 +73,8 @@ func UnjudgedLine(h history.Header) Line {
 	return line
 }
 
-// settings are what was asked for in a run, in words: all but its lock, its versions, which may
-// change from run to run, and what leaves a run as it is.
+// settings describes what was asked for in a run. It leaves out the lock, the versions, which may change from
+// run to run, and parameters that do not affect the run.
 func settings(h history.Header) string {
 	var parts []string
 	for _, f := range facts(h) {
@@ -90,7 +90,8 @@ func settings(h history.Header) string {
 	return strings.Join(parts, "; ")
 }
 
-// parametersOf are the parameters that the facts do not tell, without those that leave a run as it is.
+// parametersOf are the parameters that the facts do not include, without parameters that do not affect the
+// run.
 func parametersOf(h history.Header) []fact {
 	said := []string{"lock", "workload", "guard", "concurrency", "ttl"}
 	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported"}
@@ -101,22 +102,22 @@ func parametersOf(h history.Header) []fact {
 	})
 }
 
-// SideBySide is two runs side by side, for people: its texts are clean, but not escaped.
+// SideBySide compares two runs for people. Its texts are cleaned but not escaped.
 type SideBySide struct {
 	Facts       []Pair // what the headers say
 	Properties  []Opinions
 	Figures     []Pair
-	Differences []Pair // how often what runs are compared by happened
-	Note        string // how the differences are to be read
+	Differences []Pair // how often the compared events happened
+	Note        string // how to read the differences
 }
 
-// Pair is a name and what two runs have for it.
+// Pair is a name and its values in two runs.
 type Pair struct{ Name, First, Second string }
 
-// Differ says whether the two runs have different things.
+// Differ says whether the two values differ.
 func (p Pair) Differ() bool { return p.First != p.Second }
 
-// Opinions is what was found of one property in two runs.
+// Opinions is what was found about one property in two runs.
 type Opinions struct {
 	Property      string
 	First, Second Opinion
@@ -125,14 +126,14 @@ type Opinions struct {
 // Differ says whether the verdicts differ.
 func (o Opinions) Differ() bool { return o.First.Word != o.Second.Word }
 
-// Opinion is what was found of one property; Class is Word as a name for style sheets.
+// Opinion is what was found about one property. Class is Word as a name for style sheets.
 type Opinion struct {
 	Property, Word, Class, Summary string
 	Required                       bool
-	To                             string // address of its incidents on the page of the run; "" for none
+	To                             string // address of the incidents on the page of the run; "" for none
 }
 
-// Node shows the opinion, with a remark if the verdict does not rest on it.
+// Node shows the opinion, with a remark if it does not affect the verdict.
 func (o Opinion) Node() g.Node {
 	said := g.Group{Span("word "+o.Class, o.Word)}
 	if o.Summary != "" {
@@ -141,7 +142,7 @@ func (o Opinion) Node() g.Node {
 	return said
 }
 
-// NewSideBySide puts two runs side by side.
+// NewSideBySide compares two runs.
 func NewSideBySide(a, b Document) SideBySide {
 	differences := checker.Differences([]checker.Results{a.Results}, []checker.Results{b.Results})
 	return SideBySide{
@@ -153,7 +154,7 @@ func NewSideBySide(a, b Document) SideBySide {
 	}
 }
 
-// Incomparable says what else two runs, or two sets of them, differ in, so that a difference in what happened shows
+// Incomparable says what else differs between two runs, or two sets of runs, so that different results show
 // little; "" for nothing.
 func Incomparable(a, b []history.Header) string {
 	var why []string
@@ -169,10 +170,10 @@ func Incomparable(a, b []history.Header) string {
 	if len(a)+len(b) > 2 {
 		what = "The two sets of runs"
 	}
-	return what + " differ in " + listed(why) + ", so a difference below may come from that alone."
+	return what + " differ in " + listNames(why) + ", so a difference below may come from that alone."
 }
 
-// allOf are the facts of runs, with each value that there is among them.
+// allOf merges the facts of several runs. Each fact has all values that occur.
 func allOf(headers []history.Header) []fact {
 	var all []fact
 	values := make(map[string][]string)
@@ -193,14 +194,14 @@ func allOf(headers []history.Header) []fact {
 	return all
 }
 
-// allFacts is what may explain why two runs differ.
+// allFacts lists what may explain why two runs differ.
 func allFacts(h history.Header) []fact {
 	all := append(facts(h), pairs(h.Parameters)...)
 	all = append(all, pairs(h.Versions)...)
 	return append(all, fact{"lockcheck", orNone(clean(h.Version))})
 }
 
-// missing stands for what one of two runs does not have.
+// missing stands for a value that one of two runs lacks.
 const missing = "–"
 
 // pairUp joins two lists by name, in the order of the first.
@@ -221,8 +222,7 @@ func pairUp(a, b []fact) []Pair {
 	return out
 }
 
-// opinions joins the findings of two runs by property: first what matters in the first
-// of them.
+// opinions joins the findings of two runs by property, in the order of the first run's ranking.
 func opinions(a, b checker.Results) []Opinions {
 	var out []Opinions
 	at := make(map[string]int)

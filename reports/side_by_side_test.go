@@ -31,8 +31,7 @@ func TestPairUp(t *testing.T) {
 	}
 }
 
-// TestSideBySide: two runs say the same of themselves side by side as alone, and differ
-// in the words of the terminal.
+// TestSideBySide: two runs have the same texts side by side as alone, in the words of the terminal.
 func TestSideBySide(t *testing.T) {
 	bad := Document{
 		Header: history.Header{Lock: "redis", Guard: "none", Parameters: map[string]string{"section": "20ms"}},
@@ -76,8 +75,8 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestDifferences: of enough runs it is said which are worse, with the figures; of fewer, how
-// many it takes.
+// TestDifferences: with enough runs, the text says which are worse, with figures. With fewer, it says how
+// many runs are needed.
 func TestDifferences(t *testing.T) {
 	losing := func(lost ...int64) []checker.Results {
 		var all []checker.Results
@@ -129,7 +128,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestStyle: the shared part of the style sheet is that of the page, and no template.
+// TestStyle: the shared style sheet is that of the page, and contains no template.
 func TestStyle(t *testing.T) {
 	style := Style()
 	for _, part := range []string{":root {", "prefers-color-scheme: dark", ".badge.violation", "table {"} {
@@ -146,8 +145,8 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// TestIncomparable: two runs of one test on two locks are compared; of two tests it is said
-// that they cannot be, and why.
+// TestIncomparable: runs of one test on two locks are compared. For runs of two tests, the text says why they
+// cannot be compared.
 func TestIncomparable(t *testing.T) {
 	of := func(lock, guard string, faults ...string) history.Header {
 		return history.Header{Lock: lock, Workload: "set", Guard: guard, Faults: faults}
@@ -170,7 +169,8 @@ func TestIncomparable(t *testing.T) {
 	}
 }
 
-// TestConclusion: a difference that would be shown alone, and is not among several, says which p it takes.
+// TestConclusion: a difference that would count alone, but does not among several figures, is reported with
+// the p that it would need.
 func TestConclusion(t *testing.T) {
 	d := checker.Difference{First: stats.Count{K: 1, N: 100}, Second: stats.Count{N: 100}, Chance: 0.024, Compared: true}
 	for figures, want := range map[int64]string{1: "no difference shown (p = 0.024)", 3: "no difference shown (p = 0.024; with 3 figures the smallest p must be at most 0.017)"} {

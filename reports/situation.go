@@ -10,26 +10,26 @@ import (
 	"lockcheck/checker"
 )
 
-// situation is the stretch of a run that a close-up shows.
+// situation is the part of a run that a close-up shows.
 type situation struct {
 	example
 	from, to        int64
-	key             string          // the only one drawn; empty for all
+	key             string          // the only key that is drawn; "" for all keys
 	cast            map[string]bool // grants that play a part
-	core            map[string]bool // those of them without which nothing would have happened
+	core            map[string]bool // the grants of the cast that the incident names
 	nothingViolated bool            // there is no incident to show
 	ofFault         bool            // a fault is shown instead
 	runFailed       bool            // the run itself failed
 }
 
-// isStretch says that the incident is about a time and not about holds: nobody had any.
+// isStretch says whether the incident is about a time span in which no worker held the lock.
 func (s situation) isStretch() bool {
 	return !s.nothingViolated && len(s.core) == 0 && s.Incident.To > s.Incident.From
 }
 
-// situation chooses what to look at closely: the most telling incident of what cost most,
-// else the end of a run that failed, a fault that mattered, or the beginning. It is false
-// where there are no holds.
+// situation chooses what to show close up: the most informative incident of the costliest violation,
+// otherwise the end of a failed run, a fault that mattered, or the beginning. It is false if there are no
+// holds.
 func (rec *record) situation(r checker.Results) (s situation, ok bool) {
 	if len(rec.holds) == 0 {
 		return situation{}, false
@@ -43,7 +43,7 @@ func (rec *record) situation(r checker.Results) (s situation, ok bool) {
 	return s, true
 }
 
-// firstViolated is the finding of the violation that cost most, or none.
+// firstViolated is the finding of the costliest violation; a valid finding if there is none.
 func firstViolated(r checker.Results) checker.Finding {
 	for _, f := range byCost(r.Findings) {
 		if Plain(f.Verdict) == checker.Violation {
@@ -55,8 +55,8 @@ func firstViolated(r checker.Results) checker.Finding {
 
 func failed(r checker.Results) bool { return Plain(r.Verdict) == checker.Broken }
 
-// situationOfIncident prefers an incident whose holds are known to one of the same rank that
-// is about a time. It is false without incidents.
+// situationOfIncident prefers an incident with known holds over an incident of the same rank that is about a
+// time span. It is false if there are no incidents.
 func (rec *record) situationOfIncident(r checker.Results) (situation, bool) {
 	var other *example
 	for _, e := range examples(r, byCost(r.Findings), len(r.Findings)) {
@@ -76,7 +76,7 @@ func (rec *record) situationOfIncident(r checker.Results) (situation, bool) {
 	return rec.situationOfTime(*other), true
 }
 
-// situationWithout is what there is to look at without incidents.
+// situationWithout chooses what to show if there are no incidents.
 func (rec *record) situationWithout(r checker.Results) situation {
 	const most = 12 // holds
 	if failed(r) {
@@ -100,14 +100,14 @@ func (rec *record) situationOfHolds(holds []checker.Hold) situation {
 	return situation{from: holds[0].Invoked, to: last.End, cast: map[string]bool{}, nothingViolated: true}.framed(rec)
 }
 
-// situationOfTime frames the time of an incident together with the last hold before it and
-// the first one after it.
+// situationOfTime frames the time of an incident together with the last hold before it and the first hold
+// after it.
 func (rec *record) situationOfTime(e example) situation {
 	i := e.Incident
 	s := situation{example: e, key: i.Key, cast: map[string]bool{}, from: i.From, to: max(i.From, i.To)}
 	concerns := func(h checker.Hold) bool { return i.Key == "" || h.Key == i.Key }
 	var before, after *checker.Hold
-	for n := range rec.holds { // by start
+	for n := range rec.holds { // sorted by start
 		switch h := &rec.holds[n]; {
 		case !concerns(*h):
 		case h.Start <= i.From:
@@ -124,11 +124,11 @@ func (rec *record) situationOfTime(e example) situation {
 	return s.framed(rec)
 }
 
-// maxCast is how many holds a situation has next to those that it is about.
+// maxCast is how many holds a situation has in addition to its core.
 const maxCast = 4
 
-// situationOf frames the holds of an incident together with the first of those of the same
-// key that meet them.
+// situationOf frames the holds of an incident together with the first holds of the same key that overlap
+// them.
 func (rec *record) situationOf(e example) (situation, bool) {
 	s := situation{example: e, key: e.Incident.Key, cast: map[string]bool{}, core: map[string]bool{}}
 	s.from, s.to = math.MaxInt64, math.MinInt64
@@ -143,7 +143,7 @@ func (rec *record) situationOf(e example) (situation, bool) {
 	}
 	core := s
 	core.cast = maps.Clone(s.core)
-	for _, h := range rec.around(s) {
+	for _, h := range rec.otherHolds(s) {
 		if len(s.cast) < len(s.core)+maxCast {
 			s.include(h)
 		}
@@ -154,9 +154,9 @@ func (rec *record) situationOf(e example) (situation, bool) {
 	return s.framed(rec), true
 }
 
-// around is the other holds of the key of a situation that meet those that it is about, by
-// their starts; where it is about none in particular, all of its cast.
-func (rec *record) around(s situation) []checker.Hold {
+// otherHolds lists the other holds of the key that overlap the core of a situation, by start. Without a core it
+// lists the whole cast.
+func (rec *record) otherHolds(s situation) []checker.Hold {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, h := range rec.holds {
 		if s.core[h.Grant] {
@@ -179,7 +179,7 @@ func (s *situation) include(h checker.Hold) {
 }
 
 func (rec *record) situationOfFault(f checker.FaultCoverage) situation {
-	if dead := rec.ended(f); len(dead) > 0 {
+	if dead := rec.permanentlyEnded(f); len(dead) > 0 {
 		return rec.situationOfDeath(f, dead)
 	}
 	s := situation{from: f.Begin, to: f.End, cast: map[string]bool{}, nothingViolated: true}
@@ -193,10 +193,10 @@ func (rec *record) situationOfFault(f checker.FaultCoverage) situation {
 	return s.framed(rec)
 }
 
-// situationOfDeath shows the holds that a kill ended and the next ones of the same key.
+// situationOfDeath frames the holds that a kill ended and the next hold of the same key.
 func (rec *record) situationOfDeath(f checker.FaultCoverage, dead []string) situation {
 	s := situation{from: f.Begin, to: f.Begin, cast: map[string]bool{}, nothingViolated: true}
-	for _, h := range rec.holds { // by start
+	for _, h := range rec.holds { // sorted by start
 		switch {
 		case slices.Contains(dead, h.Worker) && h.Ended == checker.EndedWithoutTrace:
 			s.include(h)
@@ -212,7 +212,7 @@ func (rec *record) situationOfDeath(f checker.FaultCoverage, dead []string) situ
 	return s.framed(rec)
 }
 
-// framed adds a margin, so that it can be seen what came before and after.
+// framed adds a margin that shows what came before and after.
 func (s situation) framed(rec *record) situation {
 	margin := max((s.to-s.from)/8, int64(2e6))
 	s.from, s.to = max(s.from-margin, rec.begin), min(s.to+margin, rec.end)
@@ -222,8 +222,8 @@ func (s situation) framed(rec *record) situation {
 	return s
 }
 
-// at is a time as seconds since begin, in a situation of some ms with as many decimals as tell
-// its moments apart.
+// at formats a time as seconds since begin. In a situation of a few ms it has enough decimals to tell moments
+// apart.
 func (s situation) at(t, begin int64) string {
 	if s.to-s.from < 100*time.Millisecond.Nanoseconds() {
 		return strconv.FormatFloat(float64(t-begin)/1e9, 'f', 6, 64) + " s"

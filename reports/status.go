@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// statusWidth stays one column clear of the edge: some terminals wrap as
-	// soon as the last column is written, and the line could not be cleared.
+	// statusWidth keeps one column clear of the edge. Some terminals wrap as soon as the last column is
+	// written, and then the line could not be cleared.
 	statusWidth = defaultWidth - 1
 	heartbeat   = 10 * time.Second
 	clearLine   = "\r\x1b[K"
 )
 
-// Progress shows people how a run is going, on the stream for progress. Its
-// methods may be called by several goroutines at once. Errors of the writer are
+// Progress shows people how a run is going. Its methods are safe for concurrent use. Write errors are
 // dropped: progress that nobody can see must not end a run.
 type Progress struct {
 	mu    sync.Mutex
@@ -30,9 +29,9 @@ type Progress struct {
 	shown string    // the live line on the screen
 }
 
-// NewProgress returns a Progress that writes to w. With live, w is a terminal
-// and has one status line that is rewritten in place; without, it is a log and
-// gets lines at most every ten seconds besides the steps.
+// NewProgress returns a Progress that writes to w. With live, w is a terminal with one status line that is
+// rewritten in place. Otherwise w is a log and gets status lines at most every ten seconds, in addition to
+// the steps.
 func NewProgress(w io.Writer, live bool, color bool) *Progress {
 	p := &Progress{w: w, live: live, color: color, now: time.Now}
 	p.start = p.now()
@@ -40,15 +39,15 @@ func NewProgress(w io.Writer, live bool, color bool) *Progress {
 	return p
 }
 
-// StartCount counts the seconds from now on, as the report of a run does from its first event.
+// StartCount counts the seconds from now on, like the report of a run, which counts from the first event.
 func (p *Progress) StartCount() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.start = p.now()
 }
 
-// Step writes a line that stays, after the seconds since the start: a change of
-// phase, a fault.
+// Step writes a line that stays, with the seconds since the start, for example for a change of phase or a
+// fault.
 func (p *Progress) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +58,8 @@ func (p *Progress) Step(format string, args ...any) {
 	p.write(text)
 }
 
-// Status replaces the status line; an empty one takes it away. In a log it writes a line only if nothing
-// else has been written for ten seconds, so that CI sees that it is alive.
+// Status replaces the status line; "" removes it. In a log it writes a line only if nothing else has been
+// written for ten seconds, which shows CI that the run is alive.
 func (p *Progress) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,10 +74,10 @@ func (p *Progress) Status(format string, args ...any) {
 	p.write(clearLine + p.shown)
 }
 
-// sinceWidth is the space for the seconds in front of a line, and for a gap.
+// sinceWidth is the width of the seconds in front of a line, including a gap.
 const sinceWidth = 10
 
-// line puts the time in front of a text and folds it below itself.
+// line puts the time in front of a text and indents the wrapped lines.
 func (p *Progress) line(text string) string {
 	since := fmt.Sprintf("%6.1f s", p.now().Sub(p.start).Seconds())
 	indent := "\n" + strings.Repeat(" ", sinceWidth)
@@ -86,7 +85,7 @@ func (p *Progress) line(text string) string {
 	return p.faint(since) + "  " + strings.Join(Wrap(text, space, space, true), indent) + "\n"
 }
 
-// Done takes the status line away. More steps may follow.
+// Done removes the status line. More steps may follow.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +95,7 @@ func (p *Progress) Done() {
 	}
 }
 
-// Left says in words how long something will still take, as far as anybody can tell.
+// Left estimates in words how much longer something will take.
 func Left(about time.Duration) string {
 	if about < 2*time.Minute {
 		return fmt.Sprintf("about %s left", max(about.Round(10*time.Second), 10*time.Second))

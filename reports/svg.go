@@ -12,23 +12,23 @@ import (
 // Chart is a plot of dots and curves over two axes.
 type Chart struct {
 	Title string
-	Foot  string // below the axis to the right
+	Foot  string // below the x axis
 	X, Y  Axis
 	Tiles []Tile
-	// Curves are drawn in their order, and named at the right if they have names.
+	// Curves are drawn in order, and labelled at the right if they have names.
 	Curves []Curve
 	Dots   []Dot
 }
 
-// Axis has values from Low to High, by their logarithms unless it is linear.
+// Axis has values from Low to High, on a logarithmic scale unless Linear.
 type Axis struct {
 	Low, High float64
 	Linear    bool
-	Ticks     []float64 // values that are named; those for which there is no space are left out
+	Ticks     []float64 // labelled values; those without space are left out
 	Text      func(float64) string
 }
 
-// Tile is a coloured rectangle of the ground, from one value to another along both axes.
+// Tile is a coloured rectangle in the background, in values of both axes.
 type Tile struct {
 	Left, Right, Bottom, Top float64
 	Fill                     string
@@ -37,15 +37,15 @@ type Tile struct {
 // Curve is a line through places.
 type Curve struct {
 	Name   string // "" for none
-	Colour string // "" for that of text, dashed
+	Colour string // "" for a dashed line in the colour of text
 	Places [][2]float64
 }
 
 // Dot marks a place.
 type Dot struct {
 	X, Y  float64
-	Fill  string // "" for a place of which nothing is known: it is not drawn
-	Title string // shown when the mouse is over it
+	Fill  string // "" for a place without a value, which is not drawn
+	Title string // tooltip
 }
 
 // Sizes of charts, in pixels.
@@ -64,7 +64,7 @@ const chartsStyle = `svg{background:#fff}text{font:12px system-ui,"Segoe UI",Rob
 	`.e{text-anchor:end}.m{text-anchor:middle}` +
 	`@media (prefers-color-scheme:dark){svg{background:#14181e}text{fill:#ddd}.r{stroke:#fff}.d{stroke:#000}}`
 
-// SVG draws charts below each other as one picture.
+// SVG draws charts below each other in one picture.
 func SVG(title string, charts []Chart) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s"><style>%[4]s</style>`+"\n",
@@ -76,8 +76,7 @@ func SVG(title string, charts []Chart) string {
 	return b.String()
 }
 
-// Include widens the axis so that it has a value; those that a logarithmic one cannot have are
-// left out.
+// Include widens the axis to include a value. A logarithmic axis ignores values that it cannot have.
 func (a *Axis) Include(v float64) {
 	switch {
 	case !a.Linear && v <= 0:
@@ -88,7 +87,7 @@ func (a *Axis) Include(v float64) {
 	}
 }
 
-// along is where a value lies on the axis, from 0 to 1; the only one lies in the middle.
+// along is the position of a value on the axis, from 0 to 1. A single value is in the middle.
 func (a Axis) along(v float64) float64 {
 	switch {
 	case a.High <= a.Low || !a.Linear && v <= 0:
@@ -99,7 +98,7 @@ func (a Axis) along(v float64) float64 {
 	return math.Log(v/a.Low) / math.Log(a.High/a.Low)
 }
 
-// At is the inverse: the value at a share of the axis.
+// At is the inverse of along: the value at a share of the axis.
 func (a Axis) At(share float64) float64 {
 	switch {
 	case a.High <= a.Low:
@@ -119,7 +118,7 @@ func (a Axis) Quarters() []float64 {
 	return all
 }
 
-// plot is where the values of a chart lie in the picture.
+// plot maps the values of a chart to places in the picture.
 type plot struct {
 	Chart
 	top, width int
@@ -175,20 +174,20 @@ func (p plot) curve(b *strings.Builder, c Curve, n int) {
 	}
 }
 
-// labels name values at both axes, as many as fit.
+// labels labels both axes with as many values as fit.
 func (p plot) labels(b *strings.Builder) {
 	bottom := p.top + chartsHeight
-	for _, v := range spaced(p.X.Ticks, p.x, 58) {
+	for _, v := range atLeastApart(p.X.Ticks, p.x, 58) {
 		fmt.Fprintf(b, `<text class="m" x="%s" y="%d">%s</text>`+"\n", Trimmed(p.x(v), 1), bottom+16, p.X.Text(v))
 	}
-	for _, v := range spaced(p.Y.Ticks, p.y, 18) {
+	for _, v := range atLeastApart(p.Y.Ticks, p.y, 18) {
 		fmt.Fprintf(b, `<text class="e" x="%d" y="%s">%s</text>`+"\n", chartsLeft-6, Trimmed(p.y(v)+4, 1), p.Y.Text(v))
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`+"\n", chartsLeft, bottom+34, html.EscapeString(clean(p.Foot)))
 }
 
-// spaced leaves out values that would be nearer than some pixels to the one before.
-func spaced(values []float64, at func(float64) float64, pixels float64) []float64 {
+// atLeastApart leaves out values that would be closer than some pixels to the value before.
+func atLeastApart(values []float64, at func(float64) float64, pixels float64) []float64 {
 	var all []float64
 	for _, v := range values {
 		if len(all) == 0 || math.Abs(at(v)-at(all[len(all)-1])) >= pixels {
@@ -198,8 +197,8 @@ func spaced(values []float64, at func(float64) float64, pixels float64) []float6
 	return all
 }
 
-// Nearest tiles the ground between values of both axes, each tile in the colour of the dot that
-// is nearest to it by the ratios of their values.
+// Nearest tiles the background between values of both axes. Each tile has the colour of the dot that is
+// nearest by the ratio of their values.
 func Nearest(xs, ys []float64, dots []Dot) []Tile {
 	if len(dots) == 0 {
 		return nil
@@ -214,15 +213,15 @@ func Nearest(xs, ys []float64, dots []Dot) []Tile {
 			if nearest.Fill == "" {
 				continue
 			}
-			left, right := between(xs, i)
-			bottom, top := between(ys, j)
+			left, right := tileLimits(xs, i)
+			bottom, top := tileLimits(ys, j)
 			all = append(all, Tile{left, right, bottom, top, nearest.Fill})
 		}
 	}
 	return all
 }
 
-// between is half way by ratio to the neighbours of a value.
-func between(values []float64, i int) (from, to float64) {
+// tileLimits returns the limits of a value's tile: the geometric means with its neighbours.
+func tileLimits(values []float64, i int) (from, to float64) {
 	return math.Sqrt(values[max(i-1, 0)] * values[i]), math.Sqrt(values[min(i+1, len(values)-1)] * values[i])
 }

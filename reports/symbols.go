@@ -7,8 +7,8 @@ import (
 	"lockcheck/checker"
 )
 
-// symbols marks what happened to the data in a situation: first what went wrong, so
-// that its labels find space.
+// symbols marks what happened to the data in a situation. It begins with what went wrong, so that its labels
+// find space.
 func (c *canvas) symbols(s situation) {
 	type named struct {
 		access
@@ -41,7 +41,7 @@ func (c *canvas) symbols(s situation) {
 	slices.Reverse(c.Marks)
 }
 
-// symbolOf is the symbol of an access, its meaning, and how much it matters.
+// symbolOf is the symbol of an access, its meaning, and its priority, the lowest first.
 func (rec *record) symbolOf(a access) (symbol, text string, order int) {
 	element := strconv.FormatInt(a.element, 10)
 	switch {
@@ -59,7 +59,7 @@ func (rec *record) symbolOf(a access) (symbol, text string, order int) {
 	return "read", "read", 4
 }
 
-// linkOf is where the page says more of what a symbol marks; "" for nowhere.
+// linkOf is where the page says more about a symbol; "" for nowhere.
 func (rec *record) linkOf(symbol string, a access) string {
 	switch symbol {
 	case "lost":

@@ -15,8 +15,8 @@ const (
 	epoch = 8_412 * s // a monotonic clock does not start at zero
 )
 
-// story builds a history and its results hand in hand: workers take turns, and
-// now and then the holder is paused beyond its lease while another goes on.
+// story builds a history and its results together. Workers take turns. Now and then, the holder is paused
+// past its lease while another worker goes on.
 type story struct {
 	h       history.History
 	r       checker.Results
@@ -55,7 +55,7 @@ func (st *story) phase(name string) {
 
 func (st *story) key() string { return fmt.Sprintf("k%d", st.op/40%4) }
 
-// grant lets a worker get the lock at st.now after waiting.
+// grant gives a worker the lock at st.now, after a wait.
 func (st *story) grant(worker, key string, waited int64) checker.Hold {
 	st.op++
 	st.token++
@@ -137,8 +137,8 @@ func (st *story) fault(f checker.FaultCoverage, resourceWrite int64, stages map[
 	}
 }
 
-// outlast pauses a holder beyond its lease; another worker gets the lock and
-// writes; the first wakes up and writes as well.
+// outlast pauses a holder past its lease. Another worker gets the lock and writes, and the first wakes up and
+// writes too.
 func (st *story) outlast(id, first, second string, loses bool) {
 	key := st.key()
 	a := st.grant(first, key, 12*ms)
@@ -181,7 +181,7 @@ func (st *story) outlast(id, first, second string, loses bool) {
 	st.now = wakes + 260*ms
 }
 
-// add files an incident with the finding of its property.
+// add adds an incident to the finding of its property.
 func (st *story) add(p checker.Property, i checker.Incident) {
 	for n := range st.r.Findings {
 		if st.r.Findings[n].Property == p {
@@ -195,7 +195,7 @@ func (st *story) add(p checker.Property, i checker.Incident) {
 	st.r.Findings = append(st.r.Findings, checker.Finding{Property: p, Verdict: checker.Violation, Violations: []checker.Incident{i}, Total: 1})
 }
 
-// finish completes the findings to one a property.
+// finish completes the findings to one per property.
 func (st *story) finish(v checker.Verdict, sentence string) (*history.History, checker.Results) {
 	st.now += 2 * s
 	st.r.End = st.now
@@ -247,8 +247,7 @@ func (st *story) finish(v checker.Verdict, sentence string) (*history.History, c
 	return &st.h, st.r
 }
 
-// realistic is a minute with three outlasted pauses, a cut, and faults that do
-// not count.
+// realistic is a minute with three outlasted pauses, a cut, and faults that do not count.
 func realistic(guard string) (*history.History, checker.Results) {
 	st := newStory(guard)
 	st.now += 300 * ms

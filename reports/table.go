@@ -13,54 +13,54 @@ import (
 	"lockcheck/checker"
 )
 
-// Table is rows of cells below the names of their columns. The first cell names its row.
+// Table is rows of cells with named columns. The first cell names its row.
 type Table struct {
 	Caption string // above the table on a page; "" for none
-	Summary string // on a page the table is folded behind it; "" for a table that is open
+	Summary string // on a page, the table is folded behind this text; "" for an open table
 	Columns []Column
 	Rows    []Row
-	// Heat: all cells but the first are coloured by their verdicts.
+	// Heat: all cells except the first are coloured by their verdicts.
 	Heat bool
 }
 
 // Column is a column of a table.
 type Column struct {
 	Name    string
-	Summary string // explains the name; "" for one that needs no explanation
+	Summary string // explains the name; "" if no explanation is needed
 }
 
 // Row is a row of a table.
 type Row struct {
-	Anchor  string // what links lead to; "" for none
+	Anchor  string // target of links; "" for none
 	Cells   []Cell
 	Note    string   // below the row on a page; "" for none
 	Command []string // follows the note; nil for none
 }
 
-// Cell is a cell of a table; its zero value is empty.
+// Cell is a cell of a table. Its zero value is empty.
 type Cell struct {
 	Text  string
-	More  string // details: in brackets or below the text; not on a terminal
-	Short string // in place of the text on a terminal; "" for the text
+	More  string // details in brackets or below the text; omitted on a terminal
+	Short string // replaces the text on a terminal; "" for the text
 	Code  bool   // the text is a command
 	// Verdict colours the cell; "" for none.
 	Verdict checker.Verdict
-	Link    string // address of what the text leads to; "" for nothing
+	Link    string // address that the text links to; "" for none
 	Links   []Link // follow the text
-	Title   string // shown when the mouse is over the text
-	// SortKey is the number by which a script sorts the cell; "" for its text.
+	Title   string // tooltip of the text
+	// SortKey is the number by which a script sorts the cell; "" to sort by text.
 	SortKey string
-	// Bar is drawn above the text; its zero value is none.
+	// Bar is drawn above the text; zero for none.
 	Bar Bar
 }
 
-// Link leads to an address; without one it is plain text.
+// Link leads to an address. Without an address it is plain text.
 type Link struct {
 	Text, Href string
-	Verdict    checker.Verdict // colours it; "" for none
+	Verdict    checker.Verdict // colours the link; "" for none
 }
 
-// Cells makes cells of texts.
+// Cells makes cells from texts.
 func Cells(texts ...string) []Cell {
 	var all []Cell
 	for _, text := range texts {
@@ -69,7 +69,7 @@ func Cells(texts ...string) []Cell {
 	return all
 }
 
-// Columns makes columns of names.
+// Columns makes columns from names.
 func Columns(names ...string) []Column {
 	var all []Column
 	for _, name := range names {
@@ -78,7 +78,7 @@ func Columns(names ...string) []Column {
 	return all
 }
 
-// Terms explains the columns that need it.
+// Terms explains the columns that have an explanation.
 func (table Table) Terms() Terms {
 	var all Terms
 	for _, c := range table.Columns {
@@ -89,7 +89,7 @@ func (table Table) Terms() Terms {
 	return all
 }
 
-// node has rows that a script may sort, unless they have something below them.
+// node makes rows that a script can sort, unless rows have a note or a command below them.
 func (table Table) node() g.Node {
 	if len(table.Rows) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (table Table) node() g.Node {
 		html.TBody(g.Map(table.Rows, func(r Row) g.Node { return r.node(notes, len(table.Columns)-1) })))))
 }
 
-// titled shows a text when the mouse is over an element; "" for none.
+// titled gives an element a tooltip; "" for none.
 func titled(text string) g.Node { return g.If(text != "", html.Title(clean(text))) }
 
 func (r Row) node(noted bool, columns int) g.Node {
@@ -190,16 +190,16 @@ func (c Cell) markdown() string {
 	return strings.Join(parts, "; ")
 }
 
-// markdownAddress escapes what would end an address: names of folders are text from outside.
+// markdownAddress escapes what would end an address. Folder names come from outside.
 func markdownAddress(address string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(SafeAddress(address))
 }
 
-// leastName is what is left of the first column of a table that is too wide for a terminal.
+// leastName is the least width of the first column in a table that is too wide for a terminal.
 const leastName = 12
 
-// terminal writes the table, the words of a column's name below each other. Columns for which
-// there is no space follow in a table of their own.
+// terminal writes the table. The words of a column's name are below each other. Columns without space follow
+// in a table of their own.
 func (table Table) terminal(t *terminal) {
 	if len(table.Rows) == 0 {
 		return
@@ -225,7 +225,7 @@ func (table Table) terminal(t *terminal) {
 	t.blank()
 }
 
-// part writes the columns from one to before another.
+// part writes the columns from..to-1.
 func (table Table) part(t *terminal, names []string, first, from, to int) {
 	heads := 0
 	for _, c := range table.Columns[from:to] {
@@ -262,7 +262,7 @@ func (table Table) width(i int) int {
 	return widest(words)
 }
 
-// headWords are the words of the name of a column: those of a fault are its kind and its target.
+// headWords are the words of a column's name. A fault's name is split into kind and target.
 func headWords(name string) []string {
 	return strings.FieldsFunc(clean(name), func(r rune) bool { return r == ' ' || r == ':' })
 }

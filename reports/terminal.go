@@ -12,17 +12,17 @@ import (
 	"lockcheck/history"
 )
 
-// TerminalOptions says how the report at the end of a run is to look.
+// TerminalOptions says how the report at the end of a run looks.
 type TerminalOptions struct {
 	Width  int  // columns; 0 means 80
-	Color  bool // ANSI colours; the caller knows about NO_COLOR and terminals
+	Color  bool // ANSI colours; the caller handles NO_COLOR and detects terminals
 	Folder string
 	Header history.Header
-	// Program is the name by which lockcheck was called, for commands to be pasted; "" for lockcheck.
+	// Program is the name by which lockcheck was called, for commands to paste; "" for lockcheck.
 	Program string
 }
 
-// CommandLine is a command of lockcheck as its reader can paste it.
+// CommandLine is a command of lockcheck in a form that the reader can paste.
 func (o TerminalOptions) CommandLine(line string) string {
 	arguments, is := strings.CutPrefix(line, "lockcheck ")
 	if !is || o.Program == "" {
@@ -38,11 +38,9 @@ const (
 	terminalExamples = 3
 )
 
-// Terminal writes the report for people at the end of a run: the verdict in one
-// sentence, what it rests on, every property, the faults, a few incidents,
-// and what would have helped.
-// No line is wider than o.Width, except for a path that is: a broken path could
-// not be copied.
+// Terminal writes the report at the end of a run: the verdict in one sentence, which properties it rests on,
+// every property, the faults, a few incidents, and what would have helped. No line is wider than o.Width,
+// except a long path, because a broken path could not be copied.
 func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.headline(r)
@@ -67,7 +65,7 @@ func newTerminal(o TerminalOptions) *terminal {
 	return &terminal{width: max(cmp.Or(o.Width, defaultWidth), minWidth), color: o.Color, program: o.Program}
 }
 
-// pasteable is a command of lockcheck by the name under which lockcheck was called.
+// pasteable replaces the program of a command by the name under which lockcheck was called.
 func (t *terminal) pasteable(command []string) []string {
 	if t.program == "" || command[0] != "lockcheck" {
 		return command
@@ -82,17 +80,17 @@ func (t *terminal) headline(r checker.Results) {
 
 // verdict is the line that everything else explains.
 func (t *terminal) verdict(v checker.Verdict, sentence string) {
-	t.word(string(v), colorOf(v), sentence)
+	t.writeConclusion(string(v), colorOf(v), sentence)
 }
 
-// word writes a sentence behind its conclusion.
-func (t *terminal) word(word, color, sentence string) {
+// writeConclusion writes a sentence after its conclusion.
+func (t *terminal) writeConclusion(word, color, sentence string) {
 	word = strings.ToUpper(word)
-	t.hang(word+"  ", t.paint(bold+color, word)+"  ", sentence)
+	t.writeIndented(word+"  ", t.paint(bold+color, word)+"  ", sentence)
 }
 
 func (t *terminal) run(r checker.Results, h history.Header) {
-	t.hang("judged: ", t.paint(dim, "judged: "), judged(r))
+	t.writeIndented("judged: ", t.paint(dim, "judged: "), judged(r))
 	var parts []string
 	for _, f := range factsOf(h, r) {
 		switch f.Name {
@@ -107,7 +105,7 @@ func (t *terminal) run(r checker.Results, h history.Header) {
 	for _, p := range parametersOf(h) {
 		parts = append(parts, strings.TrimSuffix(p.Name+" "+p.Value, " true"))
 	}
-	t.hang("run:    ", t.paint(dim, "run:    "), strings.Join(parts, "; "))
+	t.writeIndented("run:    ", t.paint(dim, "run:    "), strings.Join(parts, "; "))
 	t.blank()
 }
 
@@ -127,7 +125,7 @@ func (t *terminal) properties(r checker.Results) {
 			summary += " (reported, not judged)"
 		}
 		lead := "  " + pad(shorten(clean(string(f.Property)), name), name) + "  "
-		t.hang(lead+pad(word, verdict)+"  ", lead+t.paint(findingColor(f), pad(word, verdict))+"  ", summary)
+		t.writeIndented(lead+pad(word, verdict)+"  ", lead+t.paint(findingColor(f), pad(word, verdict))+"  ", summary)
 	}
 	if len(r.Findings) > 0 {
 		t.blank()
@@ -147,10 +145,10 @@ func (t *terminal) faults(r checker.Results, h history.Header) {
 	t.line(t.paint(bold, "faults"))
 	for _, c := range groups {
 		lead := "  " + pad(shorten(c.name, kind), kind) + "  "
-		t.hang(lead, lead, c.line())
+		t.writeIndented(lead, lead, c.line())
 		for _, why := range c.notCounted() {
 			lead = strings.Repeat(" ", kind+4)
-			t.hang(lead+"  ", lead, why)
+			t.writeIndented(lead+"  ", lead, why)
 		}
 	}
 	t.blank()
@@ -164,9 +162,9 @@ func (t *terminal) examples(r checker.Results) {
 	t.line(t.paint(bold, "what happened"))
 	for _, e := range list {
 		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
-		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
+		t.writeIndented("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
 		if e.Incident.Why != "" {
-			t.hang("      ", "    why: ", withCause(clean(e.Incident.Why), e.Incident))
+			t.writeIndented("      ", "    why: ", withCause(clean(e.Incident.Why), e.Incident))
 		}
 	}
 	total := 0
@@ -187,7 +185,7 @@ func (t *terminal) folder(folder string) {
 	t.line(t.paint(dim, "page    ") + Printable(filepath.Join(folder, "report.html")))
 }
 
-// withCause adds the cause of an incident to its explanation. A stuck lock has none.
+// withCause adds the cause of an incident to its explanation. A stuck lock has no cause.
 func withCause(why string, i checker.Incident) string {
 	if i.Cause == "" {
 		return why
@@ -195,7 +193,7 @@ func withCause(why string, i checker.Incident) string {
 	return why + " (" + clean(i.Cause) + ")"
 }
 
-// inBrackets is what classifies an incident, where there is anything to say.
+// inBrackets is the class, key and faults of an incident in brackets; "" if there are none.
 func inBrackets(i checker.Incident) string {
 	var parts []string
 	if i.Class != "" {
@@ -217,10 +215,9 @@ func (t *terminal) line(s string) { t.out.WriteString(s + "\n") }
 
 func (t *terminal) blank() { t.line("") }
 
-// hang writes text behind a lead, wrapped, with the following lines indented by
-// the width of indent. The lead comes apart from the indent because colours
-// have no width.
-func (t *terminal) hang(indent, lead, text string) {
+// writeIndented writes text after a lead and indents wrapped lines by the width of indent. The lead is separate from
+// the indent because colours have no width.
+func (t *terminal) writeIndented(indent, lead, text string) {
 	left := utf8.RuneCountInString(indent)
 	first := t.width - visible(lead)
 	lines := Wrap(text, first, t.width-left, true)
@@ -232,8 +229,8 @@ func (t *terminal) hang(indent, lead, text string) {
 	}
 }
 
-// Wrap breaks text between words into lines of at most first columns, then rest. A word that
-// is longer than its line is cut, or has one of its own: an address that is cut cannot be
+// Wrap breaks text between words into lines: the first of at most first columns, the others of at most rest.
+// A longer word is cut if cut is set. Otherwise it has its own line, because a cut address could not be
 // copied.
 func Wrap(text string, first, rest int, cut bool) []string {
 	var lines []string
@@ -303,7 +300,7 @@ func findingColor(f checker.Finding) string {
 	return colorOf(Plain(f.Verdict))
 }
 
-// visible is the number of columns of s, escape sequences not counted.
+// visible is the number of columns of s, without escape sequences.
 func visible(s string) int {
 	n, escape := 0, false
 	for _, r := range s {

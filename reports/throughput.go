@@ -8,10 +8,10 @@ import (
 	"lockcheck/history"
 )
 
-// throughputChart draws acknowledged updates per second, or grants where nothing was
-// updated; false if there were neither.
+// throughputChart draws acknowledged updates per second, or grants if nothing was updated; false if there
+// were neither.
 func throughputChart(rec *record) (picture, bool) {
-	times, what := rec.acknowledged(), "acknowledged update"
+	times, what := rec.acknowledgedTimes(), "acknowledged update"
 	if len(times) == 0 {
 		what = "granted acquire"
 		for _, l := range rec.calls[history.Acquire] {
@@ -46,8 +46,8 @@ func throughputChart(rec *record) (picture, bool) {
 	return c.picture, true
 }
 
-// acknowledged is the times of the updates that the resource accepted.
-func (rec *record) acknowledged() []int64 {
+// acknowledgedTimes returns the times of the updates that the resource accepted.
+func (rec *record) acknowledgedTimes() []int64 {
 	var out []int64
 	for _, a := range rec.accesses {
 		if a.write && !a.refused && a.element != 0 {
@@ -57,8 +57,8 @@ func (rec *record) acknowledged() []int64 {
 	return out
 }
 
-// perSecond counts in steps of a width. The last is up to twice as wide, for the mean
-// over a small rest says little.
+// perSecond counts events in steps of a width. The last step is up to twice as wide, because the mean over a
+// short rest says little.
 func perSecond(times []int64, begin, end, width int64) []float64 {
 	last := max(1, (end-begin)/width) - 1
 	rates := make([]float64, last+1)
@@ -82,7 +82,7 @@ func rateText(perSecond float64) string {
 	return Grouped(int64(math.Round(perSecond))) + "/s"
 }
 
-// levelsTo is round levels from 0 to the top of a scale that has space for a value.
+// levelsTo returns round levels from 0 to the top of a scale that includes a value, and that top.
 func levelsTo(most float64) ([]level, float64) {
 	step := tickStep(2 * most)
 	steps := math.Ceil(most/step - 1e-9)

@@ -2,16 +2,15 @@ package reports
 
 import "strconv"
 
-// picture is a timeline ready to be drawn. Horizontal places
-// are percentages of the plot and vertical ones pixels, so that the page can be
-// any width without bending the time axis or scaling the text.
+// picture is a timeline ready to be drawn. Horizontal positions are percentages of the plot and vertical ones
+// pixels. So the page can have any width without distorting the time axis or scaling the text.
 type picture struct {
 	ID, Title, Desc string
 	Height          int
-	Top, Axis       int     // y of where the plot begins, and of the time axis
+	Top, Axis       int     // y of the top of the plot, and of the time axis
 	From, Seconds   float64 // of the axis, in seconds since the beginning
 	Strips          []strip
-	Tints           []shape // below all others, as one: where they meet they are no darker
+	Tints           []shape // drawn below everything else as one layer, so that overlapping tints are not darker
 	Shapes          []shape
 	Marks           []mark
 	Labels          []label
@@ -19,8 +18,8 @@ type picture struct {
 	Levels          []level
 	Paths           []stroke
 	Arrows          []arrow
-	Attempt         string   // what the name of a hold means, if one is named after its attempt
-	Noun            string   // what rows are of; "" for workers
+	Attempt         string   // explains the name of a hold that is named after its attempt
+	Noun            string   // what rows stand for; "" for workers
 	Notes           []string // what was left out or merged
 }
 
@@ -34,14 +33,14 @@ type shape struct {
 	Class, X, W, Title string
 	Y, H               int
 	To                 string // address on the page; "" for none
-	// Parts are those of a shape that stands for several: by turns how long after the last
-	// one each begins, and how long it is, in µs to the base of 36. The first of them begins
-	// at Begin, µs; Each is what is said of one.
+	// Parts are the parts of a shape that stands for several. For each part it has the time since the end of
+	// the previous part and the part's length, in µs, base 36. The first part begins at Begin, in µs. Each is
+	// the text for one part.
 	Begin       int64
 	Parts, Each string
 }
 
-// mark is a symbol at one moment, drawn from a definition in the page.
+// mark is a symbol at one moment. The page defines the symbol.
 type mark struct {
 	Symbol, X, Y, Title string
 	To                  string // address on the page; "" for none
@@ -60,16 +59,16 @@ type level struct {
 	Label   string
 }
 
-// stroke is a line through places whose x is a thousandth of the plot.
+// stroke is a path whose x is in thousandths of the plot.
 type stroke struct{ Class, D string }
 
-// Limits that keep a page small however long the run was.
+// Limits that keep a page small, however long the run was.
 const (
 	maxStrips      = 40
 	maxCloseStrips = 12
 	maxBlocks      = 1500    // holds drawn in one picture, after merging
-	maxParts       = 100_000 // holds that a zoom can draw apart
-	maxAlone       = 300     // holds of those that are never merged
+	maxParts       = 100_000 // holds that a zoom can draw separately
+	maxAlone       = 300     // holds that are never merged
 	maxMarks       = 300
 	maxWaits       = 300
 	maxFaultShapes = 300
@@ -79,15 +78,15 @@ type canvas struct {
 	picture
 	rec      *record
 	from, to int64
-	rows     map[string]row // worker to its row
-	key      string         // the only one drawn; empty for all
-	zoomed   bool           // the page can zoom into it
+	rows     map[string]row // worker → row
+	key      string         // the only key that is drawn; "" for all keys
+	zoomed   bool           // the page can zoom into the picture
 	parts    int            // holds and claims in shapes that stand for several
 }
 
 type row struct {
 	top, height, bar, thick int
-	lease, claim            int // the thin bars below
+	lease, claim            int // thin bars below
 	above, below, under     *shelf
 }
 
@@ -98,7 +97,7 @@ func newCanvas(rec *record, from, to int64) *canvas {
 	return c
 }
 
-// pos is a time as a percentage of the plot, kept inside it.
+// pos is a time as a percentage of the plot, limited to 0–100.
 func (c *canvas) pos(t int64) float64 {
 	return min(100, max(0, 100*float64(t-c.from)/float64(c.to-c.from)))
 }
@@ -115,7 +114,7 @@ func (c *canvas) strip(worker string, r row) {
 	c.Strips = append(c.Strips, strip{r.top, r.height, r.bar + r.thick/2 + 4, shorten(clean(worker), 10), len(c.Strips)%2 == 1})
 }
 
-// stack adds rows of one name as rows.
+// stack adds several rows with one name.
 func (c *canvas) stack(name string, rows, top, height int) {
 	for i := range rows {
 		c.Strips = append(c.Strips, strip{top + i*height, height, top + i*height + 20, name, len(c.Strips)%2 == 1})
@@ -123,7 +122,7 @@ func (c *canvas) stack(name string, rows, top, height int) {
 	}
 }
 
-// rect draws a stretch of time.
+// rect draws a span of time.
 func (c *canvas) rect(class string, from, to int64, y, h int, title string) {
 	c.Shapes = append(c.Shapes, c.stretch(class, from, to, y, h, title))
 }
@@ -138,12 +137,12 @@ func (c *canvas) note(s *shelf, class string, t int64, text string) {
 	c.label(s, class, t, text, false)
 }
 
-// label writes one after a moment, or before it.
+// label writes a label after a moment, or before it.
 func (c *canvas) label(s *shelf, class string, t int64, text string, before bool) {
 	if s == nil {
 		return
 	}
-	if anchor, ok := s.put(c.pos(t), text, before); ok {
+	if anchor, ok := s.reserveLabel(c.pos(t), text, before); ok {
 		c.write(s, class, t, text, anchor)
 	}
 }
@@ -162,7 +161,7 @@ func (c *canvas) symbol(symbol string, a access, title string) {
 	c.Marks = append(c.Marks, mark{symbol, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title, c.rec.linkOf(symbol, a)})
 }
 
-// leftOut says how many of something are not drawn.
+// leftOut notes how many of something are not drawn.
 func (c *canvas) leftOut(n int, noun, rest string) {
 	if n > 0 {
 		c.Notes = append(c.Notes, Many(n, noun)+rest)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Versions lists versions of servers and modules by the names that people know.
+// Versions lists versions of servers and modules by their common names.
 func Versions(versions map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -17,15 +17,15 @@ func Versions(versions map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// majorVersion is the last element of the path of a module from version 2 on.
+// majorVersion is the last path element of a module from version 2 on.
 var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
-// shortModule is the name that people know a module by.
+// shortModule is the common name of a module.
 func shortModule(module string) string {
 	module = majorVersion.ReplaceAllString(module, "")
 	name := path.Base(module)
 	switch name {
-	case "client", "server", "api": // of what?
+	case "client", "server", "api": // these names need the element before them
 		return path.Base(path.Dir(module)) + "/" + name
 	}
 	return name

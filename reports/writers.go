@@ -18,27 +18,27 @@ func markdownRow(b *strings.Builder, cells []string) {
 	markdownLine(b, escaped)
 }
 
-// markdownLine writes a row of cells that are Markdown already.
+// markdownLine writes a row of cells that are already Markdown.
 func markdownLine(b *strings.Builder, cells []string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// markdownCode shows text from outside as code, in which nothing can be escaped but what
-// would end the cell.
+// markdownCode shows text from outside as code. Within code, only characters that would end the cell can be
+// escaped.
 func markdownCode(s string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(clean(s)) + "`"
 }
 
-// Markdown makes text from outside fit for a cell of a table: it must neither end the
-// cell nor be taken for markup.
+// Markdown escapes text from outside for a cell of a table. The text must neither end the cell nor become
+// markup.
 func Markdown(s string) string { return markdownEscapes.Replace(clean(s)) }
 
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`,
 )
 
-// JUnitVerdict is a test that passes only if the verdict is valid. What is undecided or broken is an
-// error: JUnit has no word for it, and it must not pass.
+// JUnitVerdict is a test case that passes only if the verdict is valid. An undecided or broken verdict is an
+// error, because JUnit has no word for it and it must not pass.
 func JUnitVerdict(test junit.Testcase, v checker.Verdict, message, text string) junit.Testcase {
 	outcome := &junit.Result{Message: message, Type: string(Plain(v)), Data: text}
 	switch Plain(v) {
@@ -52,8 +52,8 @@ func JUnitVerdict(test junit.Testcase, v checker.Verdict, message, text string) 
 	return test
 }
 
-// HowViolated says in a line how a property was violated, and when first, counted from the
-// begin of the history, ns.
+// HowViolated says in a line how a property was violated, and when first, counted from begin, in ns of the
+// history.
 func HowViolated(f checker.Finding, begin int64) string {
 	when := ""
 	if len(f.Violations) > 0 {

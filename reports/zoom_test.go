@@ -16,8 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-// busy is a run with more holds than a picture draws one by one.
-func busy(holds int) run {
+// busyRun is a run with more holds than a picture can draw one by one.
+func busyRun(holds int) run {
 	st := newStory("none")
 	st.phase(history.PhaseReady)
 	st.undisturbed(holds, 2*ms)
@@ -25,10 +25,9 @@ func busy(holds int) run {
 	return run{"busy", h, r}
 }
 
-// TestParts: what a zoom draws of the blocks, with those that were drawn one by one, are the
-// holds of the run.
+// TestParts: the holds that a zoom draws, together with the holds drawn one by one, are the holds of the run.
 func TestParts(t *testing.T) {
-	c := busy(4000)
+	c := busyRun(4000)
 	rec := newRecord(c.h, c.r)
 	whole := overview(rec, rec.situationWithout(c.r))
 	drawn, blocks := 0, 0
@@ -59,7 +58,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// timesOf is the beginnings and ends of the parts of a shape, in µs.
+// timesOf returns the beginnings and ends of the parts of a shape, in µs.
 func timesOf(t *testing.T, s shape) []int64 {
 	t.Helper()
 	at := s.Begin
@@ -75,9 +74,9 @@ func timesOf(t *testing.T, s shape) []int64 {
 	return out
 }
 
-// TestChromiumZoom: blocks come apart in a browser, and are whole again in the end.
+// TestChromiumZoom: blocks come apart when a browser zooms in, and are whole again after zooming out.
 func TestChromiumZoom(t *testing.T) {
-	page := pageOf(t, busy(4000))
+	page := pageOf(t, busyRun(4000))
 	const many = `<rect class="hold many"`
 	if n := strings.Count(page, many); n == 0 {
 		t.Fatal("no holds are merged")
@@ -90,7 +89,7 @@ func TestChromiumZoom(t *testing.T) {
 		return inChromium(t, strings.Replace(page, "</body>", script+"</script></body>", 1))
 	}
 	hidden := regexp.MustCompile(`<rect class="hold many"[^>]* style="display: none;"`)
-	// In a block of 2 ms each, pixels are wide enough for one hold only when far enough in.
+	// Holds are 2 ms long, so a hold is a pixel wide only after zooming in far enough.
 	in := zoom(slices.Repeat([]string{"in"}, 12)...)
 	parts := regexp.MustCompile(`<rect class="hold"[^>]*><title>w\d holds the lock from [\d.]+ s to [\d.]+ s</title>`).FindAllString(in, -1)
 	if len(parts) == 0 || !hidden.MatchString(in) {
@@ -101,8 +100,8 @@ func TestChromiumZoom(t *testing.T) {
 	}
 }
 
-// inChromium is a page as a browser has it after its scripts have run. Without a browser the
-// test is skipped.
+// inChromium is a page as a browser has it after its scripts have run. Without a browser, the test is
+// skipped.
 func inChromium(t *testing.T, page string) string {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
