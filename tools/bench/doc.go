@@ -1,3 +1,3 @@
-// Package bench has benchmarks of lockcheck: of judging histories of which it is known what happened in
-// them, and of the client protocol. make bench runs them.
+// Package bench has benchmarks of lockcheck: of judging histories whose events are known, and of the client
+// protocol. make bench runs them.
 package bench

@@ -9,10 +9,10 @@ import (
 	"lockcheck/history"
 )
 
-// BenchmarkJudge reads and checks synthetic histories of a lock that often goes wrong. What is found is
-// compared with what happened, so that a history in which nothing goes wrong cannot pass for a fast one.
-// Ten times the operations must take about ten times as long, and each of the last two shapes, which once
-// took the square, about twice as long as the one before it.
+// BenchmarkJudge reads and checks synthetic histories of a lock that often fails. It compares the findings
+// with what really happened, so that a checker that finds nothing cannot pass for a fast one. Ten times the
+// operations must take about ten times as long. Each of the last two shapes, which once took quadratic time,
+// must take about twice as long as the shape before it.
 func BenchmarkJudge(b *testing.B) {
 	alternating := func(n int) fate { return []fate{double, stepped}[n%2] }
 	var shapes []shape
@@ -46,7 +46,7 @@ func BenchmarkJudge(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := happened.in(checker.Check(h, checker.Options{NoHolds: true}), s.workload); err != nil {
+				if err := happened.compareWith(checker.Check(h, checker.Options{NoHolds: true}), s.workload); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -54,8 +54,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// in compares what happened with what was found.
-func (t truth) in(r checker.Results, workload string) error {
+// compareWith compares what really happened with the findings.
+func (t truth) compareWith(r checker.Results, workload string) error {
 	var counted int64
 	for _, f := range r.Faults {
 		if f.Counts() {

@@ -17,7 +17,7 @@ import (
 const (
 	embedded = "memory" // the name of the lock, and of its servers
 	patience = 10 * time.Second
-	// asClient makes this program the client of the protocol.
+	// asClient is the environment variable that makes this program a client of the protocol.
 	asClient = "LOCKCHECK_BENCH_CLIENT"
 )
 
@@ -53,8 +53,8 @@ func (s served) Release(ctx context.Context, g serve.Grant) error {
 	return s.Lock.Release(ctx, g.Held.(clients.Grant))
 }
 
-// BenchmarkHold acquires and releases the embedded lock by its client library, and by the same library
-// behind the client protocol: the difference is what the protocol adds, 300 µs at most.
+// BenchmarkHold acquires and releases the embedded lock, once through its client library and once through the
+// same library behind the client protocol. The difference is the cost of the protocol, at most 300 µs.
 func BenchmarkHold(b *testing.B) {
 	spec, _ := clusters.ByName(embedded)
 	cluster, err := clusters.Start(b.Context(), clusters.Request{Run: "overhead", Spec: spec, Binary: clustertest.Binary(b)})

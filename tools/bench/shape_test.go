@@ -10,37 +10,36 @@ import (
 	"lockcheck/history"
 )
 
-// shape says what a synthetic history looks like. It is the same each time.
+// shape describes a synthetic history, which is the same each time.
 type shape struct {
 	name       string
 	workload   string
 	operations int
 	keys       int
-	workers    int // at any time: those that are killed are replaced
-	// fate says what becomes of a hold, by its number.
+	workers    int // at any time; killed workers are replaced
+	// fate decides what happens to a hold, by its number.
 	fate func(number int) fate
-	// stuck are further workers that get nothing but errors. They ask for the first key, which
-	// contend does not take into account: a shape with stuck workers must not pause any.
+	// stuck are additional workers that get only errors. They ask for the first key, which countContention does not
+	// take into account. So a shape with stuck workers must not pause any worker.
 	stuck int
 }
 
-// fate is what becomes of a hold.
+// fate is what happens to a hold.
 type fate int
 
 const (
 	well        fate = iota
-	refused          // it is asked for twice: first somebody else held the lock
-	unanswered       // the answer to its acquire is lost, and it is taken back
+	refused          // the first acquire is refused, because another worker held the lock
+	unanswered       // the answer to its acquire is lost, and the acquire is taken back
 	unconfirmed      // the answer to its release is lost
 	double           // it is granted although the lock is held
-	stepped          // the same, after the clock of the server was stepped
-	paused           // its worker is stopped beyond its lease, and goes on
-	cut              // its worker is cut off beyond its lease, and writes
+	stepped          // the same, after a clock step of the server
+	paused           // its worker is paused past its lease, and continues
+	cut              // its worker is cut off past its lease, and writes
 	killed           // its worker is killed
 )
 
-// mix is a bit of all: of a thousand holds some twenty go wrong, and of some more the
-// answers are lost.
+// mix is a bit of everything. Of a thousand holds, about twenty go wrong, and a few more lose answers.
 func mix(n int) fate {
 	for _, of := range [...]struct {
 		every, at int
@@ -64,22 +63,22 @@ const (
 	patient  = int64(300 * time.Microsecond) // how long a worker waits for a lost answer
 )
 
-// hold is one attempt, times in ns; those of what it did not reach are 0.
+// hold is one attempt. Times are in ns; 0 for what the attempt did not reach.
 type hold struct {
 	fate
 	number, worker, key             int
 	asked, granted, read, write     int64
 	release, released               int64
-	refusedAt                       int64  // when it was told that somebody else had the lock
-	holder                          string // the grant of that one
+	refusedAt                       int64  // when it was refused because another worker held the lock
+	holder                          string // the grant of that worker
 	faultFrom, faultTo, serviceEnds int64
-	contended                       bool // of a paused one: another worker wanted the lock before the release
+	contended                       bool // for a paused hold: another worker wanted the lock before the release
 }
 
 func (h *hold) grant() string { return name(h.worker) + "-" + strconv.Itoa(h.number) }
 
-// end is when the worker stops acting as the holder, of one that is killed its last event
-// of life. For an unanswered attempt it is when the worker stops waiting for the answer.
+// end is when the worker stops acting as the holder. For a killed worker it is the last event before death.
+// For an unanswered attempt it is when the worker stops waiting for the answer.
 func (h *hold) end() int64 {
 	switch {
 	case h.fate == unanswered:
@@ -94,7 +93,7 @@ func (h *hold) end() int64 {
 
 func name(worker int) string { return "w" + strconv.Itoa(worker+1) }
 
-// idler is a worker and when it is idle again.
+// idler is a worker and the time from which it is idle.
 type idler struct {
 	at     int64
 	worker int
@@ -112,13 +111,13 @@ func (i *idlers) Pop() any {
 	return last
 }
 
-// keyState is what the service has on record of a key.
+// keyState is what the service has on record for a key.
 type keyState struct {
-	free   int64 // when it is free again
-	holder hold  // the last one
+	free   int64 // when the key is free again
+	holder hold  // the last holder
 }
 
-// holds yields those of workers that queue for the keys, in the order in which they ask.
+// holds yields the holds of workers that queue for the keys, in the order of their requests.
 func (s shape) holds(yield func(*hold) bool) {
 	random := rand.New(rand.NewPCG(1, uint64(s.keys)))
 	keys := make([]keyState, s.keys)
@@ -127,11 +126,11 @@ func (s shape) holds(yield func(*hold) bool) {
 		idle = append(idle, idler{int64(w + 1), w})
 	}
 	last := 0
-	next := s.workers // the name of the worker that replaces one that is killed
+	next := s.workers // the name of the next worker that replaces a killed one
 	for n, left := 1, s.operations; left > 0; n++ {
 		free := heap.Pop(&idle).(idler)
 		h := &hold{fate: s.fate(n), number: n, worker: free.worker, key: random.IntN(s.keys), asked: free.at}
-		if h.fate == refused || h.fate == double || h.fate == stepped { // what is held now
+		if h.fate == refused || h.fate == double || h.fate == stepped { // the key that is held now
 			h.key = last
 		}
 		last = h.key
@@ -149,7 +148,7 @@ func (s shape) holds(yield func(*hold) bool) {
 	}
 }
 
-// serve lets an attempt have the lock when it is its turn.
+// serve grants the lock to an attempt when it is the attempt's turn.
 func (s shape) serve(h *hold, k *keyState, random *rand.Rand) {
 	came := h.asked + onWay
 	if holder := &k.holder; h.fate == refused {
@@ -215,8 +214,8 @@ func (s shape) cost(h *hold) int {
 	return n
 }
 
-// killed counts the workers that are.
-func (s shape) killed() int {
+// countKilled counts the killed workers.
+func (s shape) countKilled() int {
 	n := 0
 	for h := range s.holds {
 		if h.fate == killed {
@@ -244,7 +243,7 @@ func (s shape) header(kills int) history.Header {
 	return h
 }
 
-// kind is that of the fault that makes a fate, "" for none.
+// kind is the kind of fault that causes a fate; "" for none.
 func (f fate) kind() string {
 	switch f {
 	case paused:

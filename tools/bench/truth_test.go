@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// What the writer says happened in a history is what the checker finds in it, for keys that
-// many workers want and for keys that no other worker asks for during a pause.
+// TestTruthIsWhatTheCheckerFinds: the checker finds in a history exactly what its writer reports. It uses
+// keys that many workers want, and keys that no other worker asks for during a pause.
 func TestTruthIsWhatTheCheckerFinds(t *testing.T) {
 	for _, s := range []shape{
 		{workload: history.WorkloadSet, keys: 1, workers: 16, operations: 20_000},
@@ -32,7 +32,7 @@ func TestTruthIsWhatTheCheckerFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := checker.Check(h, checker.Options{NoHolds: true, PorcupineLimit: time.Millisecond})
-			if err := happened.in(found, s.workload); err != nil {
+			if err := happened.compareWith(found, s.workload); err != nil {
 				t.Error(err)
 			}
 		})

@@ -12,12 +12,12 @@ import (
 	"lockcheck/history"
 )
 
-// truth is what happened in a history, by the one who wrote it.
+// truth counts what really happened in a history, according to its writer.
 type truth struct {
 	overlaps, lost, unknown, faults, stuck int64
 }
 
-// events are those to come, by time.
+// events is a heap of future events, by time.
 type events []history.Event
 
 func (e events) Len() int           { return len(e) }
@@ -30,7 +30,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// version is one of the data of a key: an element, and the version that it was added to.
+// version is a version of a key's data: an element, and the version that it was added to.
 type version struct{ base, element int64 }
 
 // writer writes events in the order of their times.
@@ -41,31 +41,31 @@ type writer struct {
 	index  int64
 	seq    int64
 	data   [][]version     // by key
-	read   map[int64]int64 // the version that each hold has read, by its number
-	active [][]hold        // by key, the attempts that may meet a later one
+	read   map[int64]int64 // number of a hold → the version that the hold has read
+	active [][]hold        // by key, the attempts that may overlap a later one
 	truth
 	last int64
 }
 
-// write writes the history and returns what happened in it.
+// write writes the history and returns what really happened in it.
 func (s shape) write(to io.Writer) (truth, error) {
 	w := &writer{
 		shape: s, out: bufio.NewWriterSize(to, 1<<20), data: make([][]version, s.keys),
 		read: make(map[int64]int64), active: make([][]hold, s.keys),
 	}
-	kills := s.killed()
+	kills := s.countKilled()
 	if err := w.line(s.header(kills)); err != nil {
 		return w.truth, err
 	}
-	w.starve(s.workers + kills)
+	w.addStuckWorkers(s.workers + kills)
 	for h := range s.holds {
-		if err := w.until(h.asked); err != nil {
+		if err := w.writeUntil(h.asked); err != nil {
 			return w.truth, err
 		}
-		w.meet(h)
-		w.push(h)
+		w.countOverlaps(h)
+		w.queueHold(h)
 	}
-	if err := w.until(1 << 62); err != nil {
+	if err := w.writeUntil(1 << 62); err != nil {
 		return w.truth, err
 	}
 	if err := w.close(); err != nil {
@@ -74,8 +74,8 @@ func (s shape) write(to io.Writer) (truth, error) {
 	return w.truth, w.out.Flush()
 }
 
-// starve lets the workers from one on get nothing but errors.
-func (w *writer) starve(from int) {
+// addStuckWorkers adds stuck workers, numbered from a number on, that get only errors.
+func (w *writer) addStuckWorkers(from int) {
 	const attempts, pause = 20, int64(300 * time.Millisecond)
 	for i := range w.shape.stuck {
 		worker := name(from + i)
@@ -92,9 +92,9 @@ func (w *writer) starve(from int) {
 	w.truth.stuck = int64(w.shape.stuck)
 }
 
-// meet compares an attempt with the earlier ones of its key: it counts overlaps of holds,
-// and pauses during which another worker wanted the lock.
-func (w *writer) meet(h *hold) {
+// countOverlaps compares an attempt with earlier attempts for its key. It counts overlaps of holds, and pauses during
+// which another worker wanted the lock.
+func (w *writer) countOverlaps(h *hold) {
 	active := &w.active[h.key]
 	*active = slices.DeleteFunc(*active, func(other hold) bool { return other.end() < h.asked })
 	for i := range *active {
@@ -105,16 +105,16 @@ func (w *writer) meet(h *hold) {
 		if h.granted != 0 && other.granted != 0 && max(other.granted, h.granted) < min(other.end(), h.end()) {
 			w.overlaps++
 		}
-		w.contend(h, other)
-		w.contend(other, h)
+		w.countContention(h, other)
+		w.countContention(other, h)
 	}
 	*active = append(*active, *h)
 }
 
-// contend counts a pause if another attempt asks for the lock or holds it between the time
-// when the pause is in force and the release. A pause without such an attempt does not
-// count: near the end of a history, no worker may ask for that lock again.
-func (w *writer) contend(pause, other *hold) {
+// countContention counts a pause if another attempt asks for the lock or holds it between the time when the pause is
+// in force and the release. A pause without such an attempt does not count: near the end of a history, no
+// worker may ask for that lock again.
+func (w *writer) countContention(pause, other *hold) {
 	if pause.fate != paused || pause.contended {
 		return
 	}
@@ -124,41 +124,41 @@ func (w *writer) contend(pause, other *hold) {
 	}
 }
 
-// push lines up what happens in a hold.
-func (w *writer) push(h *hold) {
+// queueHold queues the events of a hold.
+func (w *writer) queueHold(h *hold) {
 	op := int64(h.number) * 8
 	e := history.Event{Process: name(h.worker), Key: "k" + strconv.Itoa(h.key), Grant: h.grant(), F: history.Acquire}
 	if h.refusedAt != 0 {
 		first := e
 		first.Grant += "r"
-		w.call(first, h.asked, h.refusedAt, op, history.Event{Type: history.Fail, Error: history.Busy, Holder: h.holder})
+		w.queueCall(first, h.asked, h.refusedAt, op, history.Event{Type: history.Fail, Error: history.Busy, Holder: h.holder})
 		h.asked = h.refusedAt + 1_000
 	}
 	if h.granted == 0 {
 		w.unknown++
-		w.call(e, h.asked, h.end(), op+1, history.Event{Type: history.Info, Error: "timeout"})
+		w.queueCall(e, h.asked, h.end(), op+1, history.Event{Type: history.Info, Error: "timeout"})
 	} else {
-		w.call(e, h.asked, h.granted, op+1, history.Event{Type: history.OK, Token: uint64(h.number), Until: h.asked + int64(lease)})
+		w.queueCall(e, h.asked, h.granted, op+1, history.Event{Type: history.OK, Token: uint64(h.number), Until: h.asked + int64(lease)})
 		e.Token = uint64(h.number)
 	}
 	if h.read != 0 {
 		e.F = history.Read
-		w.access(e, h.read, op+2)
+		w.queueAccess(e, h.read, op+2)
 	}
 	if h.write != 0 {
 		e.F, e.Element = history.Write, int64(h.number)
-		w.access(e, h.write, op+3)
+		w.queueAccess(e, h.write, op+3)
 		e.Element = 0
 	}
 	if h.release != 0 {
 		e.F = history.Release
-		w.call(e, h.release, h.released, op+4, h.answer())
+		w.queueCall(e, h.release, h.released, op+4, h.releaseAnswer())
 	}
-	w.fault(h)
+	w.queueFault(h)
 }
 
-// answer is that to the release.
-func (h *hold) answer() history.Event {
+// releaseAnswer is the answer to the release.
+func (h *hold) releaseAnswer() history.Event {
 	switch h.fate {
 	case unconfirmed:
 		return history.Event{Type: history.Info, Error: "timeout"}
@@ -168,8 +168,8 @@ func (h *hold) answer() history.Event {
 	return history.Event{Type: history.OK}
 }
 
-// call lines up an operation of a worker.
-func (w *writer) call(e history.Event, from, to, op int64, done history.Event) {
+// queueCall queues an operation of a worker.
+func (w *writer) queueCall(e history.Event, from, to, op int64, done history.Event) {
 	e.Time, e.Type, e.Op = from, history.Invoke, op
 	heap.Push(&w.coming, e)
 	e.Time, e.Type, e.Error, e.Holder, e.Until = to, done.Type, done.Error, done.Holder, done.Until
@@ -179,20 +179,20 @@ func (w *writer) call(e history.Event, from, to, op int64, done history.Event) {
 	heap.Push(&w.coming, e)
 }
 
-// access is a call that the resource answers.
-func (w *writer) access(e history.Event, at, op int64) {
-	w.call(e, at, at+onWay, op, history.Event{Type: history.OK})
+// queueAccess queues a call that the resource answers.
+func (w *writer) queueAccess(e history.Event, at, op int64) {
+	w.queueCall(e, at, at+onWay, op, history.Event{Type: history.OK})
 	e.Time, e.Type, e.Op, e.Client, e.Process = at+onWay/2, history.OK, op, e.Process, history.Resource
 	heap.Push(&w.coming, e)
 }
 
-// fault lines up the stages of the fault of a hold, if there is one.
-func (w *writer) fault(h *hold) {
+// queueFault queues the stages of a hold's fault, if it has one.
+func (w *writer) queueFault(h *hold) {
 	kind := h.fate.kind()
 	if kind == "" {
 		return
 	}
-	if h.fate != paused { // pauses are counted by contend
+	if h.fate != paused { // countContention counts pauses
 		w.faults++
 	}
 	f := history.Fault{ID: kind + "-" + strconv.Itoa(h.number), Kind: kind, Targets: []string{name(h.worker)}}
@@ -223,8 +223,8 @@ func (w *writer) fault(h *hold) {
 	}
 }
 
-// until writes what happens up to a time.
-func (w *writer) until(at int64) error {
+// writeUntil writes the events up to a time.
+func (w *writer) writeUntil(at int64) error {
 	for len(w.coming) > 0 && w.coming[0].Time <= at {
 		e := heap.Pop(&w.coming).(history.Event)
 		if e.Process == history.Resource {
@@ -237,8 +237,8 @@ func (w *writer) until(at int64) error {
 	return nil
 }
 
-// resource fills in what the resource knows of an access: a holder adds its element to
-// what it has read, whatever was written since.
+// resource fills in what the resource knows of an access. A holder adds its element to what it has read,
+// whatever was written since.
 func (w *writer) resource(e *history.Event) {
 	key, _ := strconv.Atoi(e.Key[1:])
 	hold := int64(e.Token)

@@ -1,7 +1,7 @@
-// Command coverage shows how often our statistics are right. It counts how often the 95 %
-// intervals of lost updates hold the true share, and how often two sets of runs are said to
-// differ: of simulated services that fail in bursts and of others, and of real runs of the
-// lock memory whose holders are stopped. It prints tables; docs/trust.md has the last figures.
+// Command coverage shows how often our statistics are right. It counts how often the 95 % intervals of lost
+// updates contain the true share, and how often two sets of runs are reported as different. It uses simulated
+// services, which fail in bursts or otherwise, and real runs of the lock memory whose holders are paused. It
+// prints tables. docs/trust.md has the latest figures.
 package main
 
 import (

@@ -17,20 +17,20 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// realRuns are runs of the lock memory whose holders are stopped, of the usual length.
+// realRuns are runs of the lock memory, of the default length, whose holders are paused.
 type realRuns struct {
 	binary, store string
 	count, side   int
 }
 
-// name is the folder that lockcheck keeps such runs in.
+// name is the folder in which lockcheck stores such runs.
 const name = "memory-set-pause"
 
 func (r realRuns) print(out io.Writer) error {
-	if err := r.make(); err != nil {
+	if err := r.makeMissing(); err != nil {
 		return err
 	}
-	all, err := r.judged()
+	all, err := r.judgeStored()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (r realRuns) print(out io.Writer) error {
 		worse, better := 0.0, 0.0
 		for range 500 {
 			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			w, b := opinion(checker.Differences(all[:n], all[n:2*n]))
+			w, b := worseOrBetter(checker.Differences(all[:n], all[n:2*n]))
 			worse += w
 			better += b
 		}
@@ -57,11 +57,11 @@ func (r realRuns) print(out io.Writer) error {
 	return nil
 }
 
-// make makes the runs that are missing.
-func (r realRuns) make() error {
+// makeMissing makes the missing runs.
+func (r realRuns) makeMissing() error {
 	there, err := runs.At(filepath.Join(r.store, name))
 	if err != nil {
-		there = nil // none yet
+		there = nil // there are no runs yet
 	}
 	var side errgroup.Group
 	side.SetLimit(r.side)
@@ -71,7 +71,7 @@ func (r realRuns) make() error {
 				"--seed", fmt.Sprint(i+1), "--store", r.store)
 			said, err := command.CombinedOutput()
 			var exit *exec.ExitError
-			const undecided = 2 // which, as valid and violation, is a run that counts
+			const undecided = 2 // valid, violation and undecided runs all count
 			if errors.As(err, &exit) && exit.ExitCode() <= undecided {
 				err = nil
 			}
@@ -84,8 +84,8 @@ func (r realRuns) make() error {
 	return side.Wait()
 }
 
-// judged judges the runs again, as this lockcheck does.
-func (r realRuns) judged() ([]checker.Results, error) {
+// judgeStored judges the stored runs again with this version of lockcheck.
+func (r realRuns) judgeStored() ([]checker.Results, error) {
 	folders, err := runs.At(filepath.Join(r.store, name))
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (r realRuns) judged() ([]checker.Results, error) {
 	return all, nil
 }
 
-// chunks divides runs into groups of one size. The rest is left out.
+// chunks divides runs into groups of equal size. It leaves out the rest.
 func chunks(all []checker.Results, size int) [][]checker.Results {
 	return slices.Collect(slices.Chunk(all[:len(all)/size*size], size))
 }
@@ -120,8 +120,7 @@ func drawn(all []checker.Results, size, n int) [][]checker.Results {
 	return groups
 }
 
-// groups prints how often the interval of each group of runs holds the share of all other
-// runs.
+// groups prints how often the interval of each group of runs contains the share of all other runs.
 func groups(out io.Writer, name string, groups [][]checker.Results, all []checker.Results) {
 	everything := checker.PoolOf(all)
 	var t tally

@@ -7,17 +7,17 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// service is how something loses updates: what of one fault window, of how many.
+// service is a way to lose updates: how many of the updates in a fault window are lost.
 type service struct {
 	name   string
 	window func(*rand.Rand) stats.Count
 }
 
-// updates is how many there are between two faults: 24 to 133, as fast as a lock may be
-// and as far as faults are apart.
+// updates is the number of updates between two faults: 24 to 133. It depends on the speed of a lock and the
+// distance between faults.
 func updates(r *rand.Rand) int64 { return 24 + r.Int64N(110) }
 
-// bursts lose updates at a share of the faults only, of as many as there are some number.
+// bursts lose size updates at a share of the faults, and none at the other faults.
 func bursts(name string, share float64, size func(*rand.Rand) int64) service {
 	return service{name, func(r *rand.Rand) stats.Count {
 		c := stats.Count{N: updates(r)}
@@ -28,7 +28,7 @@ func bursts(name string, share float64, size func(*rand.Rand) int64) service {
 	}}
 }
 
-// single loses each update with the same probability, whatever becomes of others.
+// single loses each update with the same probability, independently of the others.
 func single(name string, probability float64) service {
 	return service{name, func(r *rand.Rand) stats.Count {
 		c := stats.Count{N: updates(r)}
@@ -51,8 +51,8 @@ func geometric(mean float64) func(*rand.Rand) int64 {
 	return func(r *rand.Rand) int64 { return 1 + int64(math.Log(1-r.Float64())/math.Log(1-1/mean)) }
 }
 
-// asMemory is near what real pauses of the lock memory cost: one update in nearly half of
-// them, else up to 30.
+// asMemory is close to what real pauses of the lock memory cost: one update in nearly half of the pauses,
+// otherwise up to 30.
 func asMemory(r *rand.Rand) int64 {
 	if r.Float64() < 0.48 {
 		return 1
@@ -80,7 +80,7 @@ func services() []service {
 	}
 }
 
-// draw is some windows of a service.
+// draw draws some windows of a service.
 func (s service) draw(r *rand.Rand, n int) []stats.Count {
 	all := make([]stats.Count, n)
 	for i := range all {

@@ -17,14 +17,14 @@ func simulated(out io.Writer, trials int) {
 	comparisons(out, trials)
 }
 
-// tally counts how often a true share lies within our intervals, and within those over single updates.
+// tally counts how often the true share lies within our intervals, and within intervals over single updates.
 type tally struct {
-	trials, within, below, above int // above: the interval lies above the share
+	trials, within, below, above int // above: the interval lies above the true share
 	overUpdates                  int
 	width                        float64
 }
 
-// add adds the interval of a share of some updates.
+// add adds the interval for a share of some updates.
 func (t *tally) add(truth, low, high float64, updates stats.Count) {
 	t.trials++
 	t.width += high - low
@@ -58,7 +58,7 @@ func head(out io.Writer, cells ...string) {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f", x) }
 
-// singleRuns is the interval over the faults of one run, next to that over its updates.
+// singleRuns compares the interval over the faults of one run with the interval over its updates.
 func singleRuns(out io.Writer, trials int) {
 	faults := []int{4, 5, 6, 8, 10, 14, 30, 60}
 	cells := []string{"lost at a fault", "share"}
@@ -94,7 +94,7 @@ func singleRuns(out io.Writer, trials int) {
 	fmt.Fprintf(out, "\nOf these cells %d are below 93 %%, %d from 93 to 97 %%, %d above.\n", low, within, high)
 }
 
-// pooledRuns is the interval of several runs of five faults, as PoolOf makes it.
+// pooledRuns tests the interval of several runs of five faults each, as PoolOf computes it.
 func pooledRuns(out io.Writer, trials int) {
 	counts := []int{2, 3, 5, 9, 10, 20, 30}
 	cells := []string{"lost at a fault", "runs differ by"}
@@ -122,7 +122,7 @@ func pooledRuns(out io.Writer, trials int) {
 	}
 }
 
-// differing makes what each fault of a run costs larger or smaller by one factor.
+// differing scales what each fault of a run costs by one random factor.
 func differing(r *rand.Rand, windows []stats.Count, by float64) []stats.Count {
 	factor := math.Exp(by * r.NormFloat64())
 	for i := range windows {
@@ -132,8 +132,8 @@ func differing(r *rand.Rand, windows []stats.Count, by float64) []stats.Count {
 	return windows
 }
 
-// resultsOf is a run with such windows. Each window in which anything was lost has a stale
-// write, and a lock that was found gone at its release.
+// resultsOf is a run with the given windows. Each window with a loss has a stale write, and a lock that was
+// gone at its release.
 func resultsOf(windows []stats.Count) checker.Results {
 	all, bursts := stats.Sum(windows), int64(0)
 	for _, w := range windows {
@@ -168,7 +168,7 @@ func trueShare(run func(*rand.Rand) checker.Results) float64 {
 	return all.Share()
 }
 
-// comparisons is how often two sets of runs of five faults are said to differ.
+// comparisons counts how often two sets of runs with five faults each are reported as different.
 func comparisons(out io.Writer, trials int) {
 	trials = max(trials/4, 1)
 	fmt.Fprintf(out, "\nTwo sets of runs of five faults each, compared by lost updates, stale writes and locks gone at release, %d times: how often, in %%, the second is said to be worse in any of them, and how often better, though both are alike; and how often worse where a fault costs two or three times as many updates, at as many faults:\n\n", trials)
@@ -178,7 +178,7 @@ func comparisons(out io.Writer, trials int) {
 		for _, n := range []int{4, 5, 10, 20} {
 			cells := []string{s.name, fmt.Sprint(n)}
 			for _, factor := range []float64{1, 2, 3} {
-				worse, better := said(s, n, factor, trials)
+				worse, better := reportedShares(s, n, factor, trials)
 				cells = append(cells, percent(worse))
 				if factor == 1 {
 					cells = append(cells, percent(better))
@@ -189,9 +189,9 @@ func comparisons(out io.Writer, trials int) {
 	}
 }
 
-// said is how often, in percent, the second set is called worse, and better, if what a
-// fault costs there is multiplied.
-func said(s service, runs int, factor float64, trials int) (worse, better float64) {
+// reportedShares is how often, in percent, the second set is called worse and better, if a fault costs factor times as
+// much there.
+func reportedShares(s service, runs int, factor float64, trials int) (worse, better float64) {
 	r := rand.New(rand.NewPCG(uint64(runs), 5))
 	costly := func(r *rand.Rand) checker.Results {
 		windows := s.draw(r, 5)
@@ -202,15 +202,15 @@ func said(s service, runs int, factor float64, trials int) (worse, better float6
 	}
 	plain := func(r *rand.Rand) checker.Results { return resultsOf(s.draw(r, 5)) }
 	for range trials {
-		w, b := opinion(checker.Differences(several(r, runs, plain), several(r, runs, costly)))
+		w, b := worseOrBetter(checker.Differences(several(r, runs, plain), several(r, runs, costly)))
 		worse += w
 		better += b
 	}
 	return 100 * worse / float64(trials), 100 * better / float64(trials)
 }
 
-// opinion is 1 if the second set is said to be worse in anything, and if better.
-func opinion(all []checker.Difference) (worse, better float64) {
+// worseOrBetter returns 1 for worse if the second set is reported as worse in anything, and 1 for better likewise.
+func worseOrBetter(all []checker.Difference) (worse, better float64) {
 	for _, d := range all {
 		if d.Worse() {
 			worse = 1

@@ -1,10 +1,10 @@
-// Judged prints one line per history: its verdict, the verdict and count of each property, causes
-// and the counts of overlaps and updates. The output of two versions of the checker differs where
-// one of them judges otherwise:
+// Command judged prints one line per history: its verdict, the verdict and count of each property, the causes,
+// and the counts of overlaps and updates. The outputs of two versions of the checker differ where their
+// judgements differ:
 //
 //	go run ./tools/judged -simulated 50000 > after.txt
 //
-// It judges the corpus, the cases and all folders that are given.
+// It judges the corpus, the cases and the given folders.
 package main
 
 import (
@@ -84,7 +84,7 @@ func opened(path string) (io.ReadCloser, error) {
 	return gzip.NewReader(file)
 }
 
-// read reads a history; import.json in its folder has the options of a foreign one.
+// read reads a history. For a foreign history, import.json in its folder has the options.
 func read(text io.Reader, folder string, foreign bool) (*history.History, error) {
 	if !foreign {
 		return history.ReadAll(text)

@@ -22,13 +22,13 @@ import (
 	"lockcheck/workloads"
 )
 
-// hunts looks for each mutant with guided and with blind trials, from its name alone, and
-// compares how many it takes until the first find.
+// hunts hunts each mutant with guided and with blind trials, given only its name, and compares how many
+// trials the first finding takes.
 type hunts struct {
 	binary, store string
-	trials        int // of each hunt at most
+	trials        int // at most, per hunt
 	seeds         int
-	side          int // how many trials to make side by side
+	side          int // number of trials run in parallel
 	only          string
 }
 
@@ -37,7 +37,7 @@ type attempt struct {
 	mutant
 	seed  uint64
 	blind float64
-	// first is the number of the trial that found it, 0 for none of all.
+	// first is the number of the trial that found the mutant; 0 if no trial did.
 	first, trials int
 	found         string
 	verdict       checker.Verdict
@@ -46,7 +46,7 @@ type attempt struct {
 // arms are the shares of blind trials that are compared.
 func arms() []float64 { return []float64{0, 1} }
 
-// atOnce is how many hunts go on at the same time.
+// atOnce is how many hunts run at the same time.
 const atOnce = 2
 
 func (h hunts) run(ctx context.Context, out io.Writer) (err error) {
@@ -73,16 +73,17 @@ func (h hunts) run(ctx context.Context, out io.Writer) (err error) {
 	return huntTable(out, attempts)
 }
 
-// hunted are the mutants whose name is all that a hunt is told, and which it uses as a mutex: not those with a schedule of
-// their own under which nothing may show, nor the one whose lock is right and whose guard is not.
-func hunted() []mutant {
+// huntable are the mutants that a hunt can find from their names alone and that it uses as a mutex. It leaves
+// out mutants with their own schedule, under which nothing may show, and the mutant whose lock is right and
+// whose guard is wrong.
+func huntable() []mutant {
 	return slices.DeleteFunc(mutants(), func(m mutant) bool { return m.control != "" || m.guard == workloads.FenceWrites || m.sharedByRight() })
 }
 
-// attempts lists those of all mutants whose lock is wrong, and one for each right one.
+// attempts lists several hunts for each wrong mutant, and one for each right mutant.
 func (h hunts) attempts() []attempt {
 	var all []attempt
-	for _, m := range hunted() {
+	for _, m := range huntable() {
 		switch {
 		case h.only != "" && m.name != h.only:
 		case m.guilty == "":
@@ -111,7 +112,7 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 	m := hunt.Machine{
 		Machine: runs.Machine{Binary: h.binary}, Parallel: h.side, Progress: runs.Silent{}, Budget: time.Hour, Trials: h.trials,
 	}
-	if a.guilty != "" { // what a right one is accused of must be seen again
+	if a.guilty != "" { // only these hunts end early: a finding against a right mutant must be seen again
 		m.Enough = a.isFound
 	}
 	if _, err := folder.Run(ctx, m, nil); err != nil {
@@ -123,7 +124,7 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 		a.trials += arm.Trials
 	}
 	for _, f := range result.Findings {
-		if a.isBy(f) && (a.first == 0 || f.First < a.first) {
+		if a.isExposedBy(f) && (a.first == 0 || f.First < a.first) {
 			a.first = f.First
 		}
 		a.found = strings.Join(slices.DeleteFunc([]string{a.found, string(f.Property)}, func(s string) bool { return s == "" }), ", ")
@@ -131,7 +132,7 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 	return os.RemoveAll(path)
 }
 
-// missed says that the hunt did not end as it should.
+// missed says whether the hunt did not end as it should.
 func (a attempt) missed() bool {
 	if a.guilty == "" {
 		return a.verdict != checker.Valid
@@ -140,11 +141,11 @@ func (a attempt) missed() bool {
 }
 
 // isFound says whether a hunt found what the mutant is guilty of, or anything else that counts.
-func (a attempt) isFound(h hunt.Result) bool { return slices.ContainsFunc(h.Findings, a.isBy) }
+func (a attempt) isFound(h hunt.Result) bool { return slices.ContainsFunc(h.Findings, a.isExposedBy) }
 
-// isBy says whether the mutant is found by a find. That it is stuck need not be seen again where it is
-// known to be.
-func (a attempt) isBy(f hunt.Finding) bool {
+// isExposedBy says whether a finding exposes the mutant. A mutant that is known to get stuck need not be seen stuck
+// again.
+func (a attempt) isExposedBy(f hunt.Finding) bool {
 	return f.Property == a.guilty || f.Counts()
 }
 
@@ -163,7 +164,7 @@ func huntTable(out io.Writer, all []attempt) error {
 	fmt.Fprintln(out, "| mutant | guided: found, in trials | blind: found, in trials |\n| --- | --- | --- |")
 	var err error
 	var sums [2][]int
-	for _, m := range hunted() {
+	for _, m := range huntable() {
 		var cells [2][]attempt
 		for _, a := range all {
 			if a.name == m.name {
@@ -184,7 +185,7 @@ func huntTable(out io.Writer, all []attempt) error {
 		for arm, cell := range cells {
 			for _, a := range cell {
 				if m.guilty != "" {
-					sums[arm] = append(sums[arm], a.counted())
+					sums[arm] = append(sums[arm], a.trialsUsed())
 				}
 			}
 		}
@@ -200,15 +201,15 @@ func huntTable(out io.Writer, all []attempt) error {
 	return err
 }
 
-// counted is how many trials it took, or all if it found nothing.
-func (a attempt) counted() int {
+// trialsUsed is the number of trials until the mutant was found, or of all trials if it was not.
+func (a attempt) trialsUsed() int {
 	if a.first == 0 {
 		return a.trials
 	}
 	return a.first
 }
 
-// summary is such as "3 of 3: 1, 1, 4".
+// summary is, for example, "3 of 3: 1, 1, 4".
 func summary(m mutant, all []attempt) string {
 	if len(all) == 0 {
 		return "–"

@@ -51,22 +51,22 @@ func main() {
 	}
 }
 
-// runner runs mutants, some of them side by side.
+// runner runs mutants, some of them in parallel.
 type runner struct {
 	binary string
 	store  string
 	side   int
-	// workload is that of all runs; the zero one is the set.
+	// workload is the workload of all runs; zero for the set.
 	workload workloads.Workload
 }
 
-// tally is the results of the runs of one mutant.
+// tally has the results of the runs of one mutant.
 type tally struct {
 	mutant
 	runs, asExpected int
-	// undecided runs of a correct mutant: a kind of fault happened to hit nobody.
+	// undecided counts runs of a correct mutant in which a kind of fault happened to hit no worker.
 	undecided int
-	words     []string // what is wrong with the others
+	words     []string // what is wrong with the other runs
 	longest   time.Duration
 }
 
@@ -130,7 +130,7 @@ func (t *tally) String() string {
 	return text
 }
 
-// runAll runs a mutant with so many seeds.
+// runAll runs a mutant with n seeds.
 func (r *runner) runAll(a mutant, n int) (*tally, error) {
 	t := &tally{mutant: a, runs: n}
 	var jobs []suites.Job
@@ -157,7 +157,7 @@ func (r *runner) runAll(a mutant, n int) (*tally, error) {
 	return t, err
 }
 
-// add counts a run: as expected, undecided because a kind of fault hit nobody, or wrong.
+// add counts a run as expected, as undecided because a kind of fault hit no worker, or as wrong.
 func (t *tally) add(seed uint64, m suites.Made) {
 	t.longest = max(t.longest, m.Took)
 	if m.Err == nil && t.missedFault(m.Outcome.Results) {
@@ -177,8 +177,7 @@ func (t *tally) add(seed uint64, m suites.Made) {
 	}
 }
 
-// missedFault says of a correct mutant that nothing speaks against it but that a fault
-// missed.
+// missedFault says whether a run of a correct mutant is undecided only because a fault hit no worker.
 func (a mutant) missedFault(r checker.Results) bool {
 	if a.guilty != "" || r.Verdict != checker.Undecided || r.Overlaps.DoubleGrants > 0 {
 		return false
@@ -192,12 +191,12 @@ func (a mutant) missedFault(r checker.Results) bool {
 	return true
 }
 
-// sharedByRight says that several hold it at once by right. No guard is there to make harmless
-// what no lease can prevent of such a lock.
+// sharedByRight says whether several workers may hold the lock at once. For such a lock, no guard makes
+// harmless what no lease can prevent.
 func (a mutant) sharedByRight() bool { return a.workload != "" }
 
-// options are the same for most: every fault that an embedded lock can have, and a guard
-// that makes harmless what no lease can prevent.
+// options are the same for most mutants: every fault that an embedded lock can have, and a guard that makes
+// harmless what no lease can prevent.
 func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	guard := workloads.Fence
 	if a.guard != "" {
@@ -207,7 +206,7 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	if a.section != (workloads.Range{}) {
 		section = a.section
 	}
-	// A hold is as long whatever is done in it.
+	// A hold has the same length, whatever happens in it.
 	each := time.Duration(r.workload.PerHold(workloads.Use{}))
 	section = workloads.Range{Min: section.Min / each, Max: section.Max / each}
 	o := runs.Options{
@@ -222,15 +221,15 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	if a.schedule == "" {
 		return o, nil
 	}
-	o.MinOps = 2 // it takes sections and pauses that are long
+	o.MinOps = 2 // long sections and pauses leave time for few operations
 	schedule, err := nemesis.ReadSchedule(strings.NewReader(a.schedule))
 	schedule.Seed = seed
 	o.Schedule = &schedule
 	return o, err
 }
 
-// inherent says that no lease prevents what was found: its holders were stopped beyond it, or
-// what they wrote was on its way.
+// inherent says whether no lease can prevent a finding: holders were paused past their leases, or their
+// writes were in flight.
 func inherent(f checker.Finding) bool {
 	for cause := range f.Causes {
 		if cause != checker.CausePaused && cause != checker.CauseInFlight {
@@ -240,7 +239,7 @@ func inherent(f checker.Finding) bool {
 	return len(f.Causes) > 0
 }
 
-// judge says what is wrong with what a run was found to be.
+// judge says what is wrong with the results of a run; "" if nothing is.
 func (a mutant) judge(r checker.Results) string {
 	if a.guilty != "" {
 		if f := r.Finding(a.guilty); f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.DoubleGrants == 0 {
@@ -255,7 +254,7 @@ func (a mutant) judge(r checker.Results) string {
 		return fmt.Sprintf("%d double grants", r.Overlaps.DoubleGrants)
 	}
 	for _, f := range r.Findings {
-		// Overlaps that outlived their lease are inherent.
+		// Overlaps after the end of a lease are inherent.
 		if f.Verdict == checker.Violation && f.Property != checker.MutualExclusion && !(a.sharedByRight() && inherent(f)) {
 			return fmt.Sprintf("accused of %s: %s", f.Property, f.Summary)
 		}

@@ -10,43 +10,43 @@ import (
 	"lockcheck/workloads"
 )
 
-// mutant is one lock that lockcheck is tested with, and what it is to be found guilty of.
+// mutant is a lock that lockcheck is tested with, and what it must be found guilty of.
 type mutant struct {
 	name, does string
-	guilty     checker.Property // "" for a correct one
-	guard      workloads.Guard  // "" for the usual one
+	guilty     checker.Property // "" for a correct mutant
+	guard      workloads.Guard  // "" for the default guard
 	renew      bool
-	section    workloads.Range // zero for the usual one
-	ttl        time.Duration   // 0 for the usual one
-	faults     string          // "" for all that there are
-	workload   string          // "" for that of all
-	// schedule takes the place of faults; "" for none. control says why it does not show what
-	// the mutant does wrong, which is then to be found guilty of nothing.
+	section    workloads.Range // zero for the default section
+	ttl        time.Duration   // 0 for the default lease
+	faults     string          // "" for all faults
+	workload   string          // "" for the workload of all runs
+	// schedule replaces faults; "" for none. control says why the schedule does not show what the mutant does
+	// wrong. Then the mutant must be found guilty of nothing.
 	schedule, control string
 }
 
-// pauses is for what only a holder shows that was stopped beyond its lease.
+// pauses is for mutants that only a holder paused past its lease exposes.
 const pauses = "pause:holder"
 
-// Sections that leave time for what a mutant does wrong: for a renewal after a pause, and
-// for a stale write while the next holder is at work.
+// Sections that leave time for what a mutant does wrong: a renewal after a pause, or a stale write while the
+// next holder is working.
 var (
 	renewing = workloads.Range{Min: 300 * time.Millisecond, Max: 1200 * time.Millisecond}
 	long     = workloads.Range{Min: 150 * time.Millisecond, Max: 380 * time.Millisecond}
-	// slowest is so long that a holder that was stopped for its lease and up to 1.5 s wakes
-	// up while the next one has read and not yet written.
+	// slowest is so long that a holder that was paused for its lease and up to 1.5 s wakes up after the next
+	// holder has read and before it has written.
 	slowest = workloads.Range{Min: 1700 * time.Millisecond, Max: 1900 * time.Millisecond}
-	// endless is long enough for two renewals to be stopped one after the other.
+	// endless is long enough for two successive renewals to be paused.
 	endless = workloads.Range{Min: 3 * time.Second, Max: 3 * time.Second}
 )
 
-// Schedules for what takes a fault at the right moment to be seen, and those that miss it. Each
-// fault may come several times, one after the other.
+// Schedules for mutants that only a fault at the right moment exposes, and schedules that miss that moment.
+// Each fault may come several times.
 const (
 	releaseInFlight = `steps: [{fault: pause, target: actor, when: releasing, for: 400ms, every: 1s}]`
 	acquireInFlight = `steps: [{fault: pause, target: actor, when: acquiring, for: 350ms, every: 1s}]`
 	holderStopped   = `steps: [{fault: pause, target: holder, for: 350ms, every: 1s}]`
-	// The first of two pauses makes an answer late, the second outlasts the lease.
+	// The first of two pauses makes an answer late, and the second outlasts the lease.
 	lateThenLong = `steps:
   - {id: a1, sequence: s, fault: pause, target: actor, when: renewing, for: 400ms}
   - {id: b1, sequence: s, fault: pause, target: actor, when: renewing, for: lease+300ms}

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// TestMutants: each mutant that servers know is judged, each once, and there are as
-// many as it takes to be convincing.
+// TestMutants: each mutant known to the servers is judged once, and there are enough mutants to be
+// convincing.
 func TestMutants(t *testing.T) {
 	var names []string
 	wrong := 0
@@ -42,7 +42,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	names = slices.Compact(names) // one may be run in several workloads
+	names = slices.Compact(names) // a mutant may run in several workloads
 	if known := clusters.MutantNames(); !slices.Equal(names, known) {
 		t.Errorf("judged are %v, known to servers %v", names, known)
 	}
@@ -59,8 +59,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestHuntWrong: a lock that is wrong is found to be, and what it is found by is confirmed, as
-// small as can be, and written as a file that can be read.
+// TestHuntWrong: a wrong lock is found, and the finding is confirmed, reduced as far as possible, and written
+// as a file that can be read.
 func TestHuntWrong(t *testing.T) {
 	clustertest.StartsServers(t)
 	binary := filepath.Join(t.TempDir(), "lockcheck")
@@ -96,8 +96,8 @@ func TestHuntWrong(t *testing.T) {
 	}
 }
 
-// TestJudge: what a mutant is to be found guilty of is what is looked at, and a
-// correct one must not be accused of anything but what no lease prevents.
+// TestJudge: a wrong mutant is judged by what it must be found guilty of. A correct mutant must not be
+// accused of anything except what no lease prevents.
 func TestJudge(t *testing.T) {
 	results := func(v checker.Verdict, broken int64, violated ...checker.Property) checker.Results {
 		r := checker.Results{Verdict: v, Overlaps: checker.OverlapSummary{DoubleGrants: broken}}
@@ -134,8 +134,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestMissedFault: only where nothing else speaks against a correct mutant is a fault
-// that hit nobody an excuse.
+// TestMissedFault: a fault that hit no worker excuses a correct mutant only if nothing else accuses it.
 func TestMissedFault(t *testing.T) {
 	with := func(changes ...checker.Finding) checker.Results {
 		r := checker.Results{Verdict: checker.Undecided}
@@ -167,7 +166,7 @@ func TestMissedFault(t *testing.T) {
 	}
 }
 
-// TestTally: each run counts once: as expected, as one whose fault hit nobody, or as wrong.
+// TestTally: each run counts once: as expected, as a run whose fault hit no worker, or as wrong.
 func TestTally(t *testing.T) {
 	made := func(r checker.Results) suites.Made {
 		return suites.Made{Outcome: runs.Outcome{Judgement: runs.Judgement{Results: r}}}

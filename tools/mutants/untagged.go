@@ -1,9 +1,8 @@
 //go:build !mutants
 
-// Command mutants tests lockcheck itself by mutants of the embedded lock, most of them
-// wrong on purpose. It runs them under every fault that an embedded lock can have, and
-// prints whether each wrong one was found guilty of what it does, and each right one of nothing.
-// docs/trust.md has the last figures.
+// Command mutants tests lockcheck itself with mutants of the embedded lock, most of them wrong on purpose. It
+// runs them under every fault that an embedded lock can have. It prints whether each wrong mutant was found
+// guilty of what it does, and each right one of nothing. docs/trust.md has the latest figures.
 package main
 
 import (

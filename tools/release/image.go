@@ -13,11 +13,11 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// imageName is that of the image when it is loaded.
+// imageName is the name that docker load gives the image.
 const imageName = "lockcheck:latest"
 
-// writeImage writes an image with nothing but the programs in it, as docker load reads it. It has no
-// times, so that the same programs give the same image.
+// writeImage writes an image that contains only the programs, in the format of docker load. It has no
+// timestamps, so that the same programs give the same image.
 func writeImage(path string, programs []program, arch string) error {
 	root, err := images.Root(filesOf(programs)...)
 	if err != nil {
@@ -33,7 +33,7 @@ func writeImage(path string, programs []program, arch string) error {
 	}
 	image, err = mutate.Config(image, v1.Config{
 		Entrypoint: []string{images.SelfPath},
-		// Whoever it runs as can write there; what it keeps in it ends with the container.
+		// Any user can write there. What lockcheck keeps there ends with the container.
 		Env: []string{"PATH=/bin", "HOME=/tmp"},
 	})
 	if err != nil {

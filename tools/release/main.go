@@ -1,6 +1,6 @@
-// Command release makes what is published of the programs in dist/linux-ARCH, lockcheck and those of
-// its workers: an archive, a list of modules (CycloneDX) and a container image for each architecture,
-// with the checksums of all.
+// Command release makes the published files from the programs in dist/linux-ARCH, which are lockcheck and the
+// programs of its workers. For each architecture it makes an archive, a list of modules (CycloneDX) and a
+// container image. It also writes the checksums of all files.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// prefix is what the names of folders begin with; an architecture as Go names it follows.
+// prefix begins the names of the folders. An architecture, as Go names it, follows.
 const prefix = "linux-"
 
 const sumsFile = "SHA256SUMS"
@@ -53,14 +53,14 @@ func release(folder string) error {
 	return writeSums(folder)
 }
 
-// program is one of those that are released together.
+// program is one of the programs that are released together.
 type program struct {
-	name    string // of its file
+	name    string // name of its file
 	content []byte
 	build   *debug.BuildInfo
 }
 
-// publish writes next to a folder of programs what they are published as.
+// publish writes the published files next to a folder of programs.
 func publish(folder string) error {
 	programs, err := readPrograms(folder)
 	if err != nil {
@@ -71,7 +71,7 @@ func publish(folder string) error {
 	return errors.Join(writeArchive(path+".tar.gz", programs), writeModules(path+".cdx.json", programs), writeImage(path+".image.tar", programs, arch))
 }
 
-// readPrograms reads the static binaries in a folder, of which lockcheck sorts first.
+// readPrograms reads the static binaries in a folder. lockcheck sorts first.
 func readPrograms(folder string) ([]program, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -98,7 +98,7 @@ func readPrograms(folder string) ([]program, error) {
 	return programs, nil
 }
 
-// writeArchive writes the programs as they are unpacked into one folder. It has no times, so that the
+// writeArchive writes the programs so that they unpack into one folder. It has no timestamps, so that the
 // same programs give the same archive.
 func writeArchive(path string, programs []program) error {
 	archive, err := engine.Archive(filesOf(programs)...)
@@ -122,7 +122,7 @@ func filesOf(programs []program) []engine.File {
 	return files
 }
 
-// writeSums writes the checksums of all files, as sha256sum --check reads them.
+// writeSums writes the checksums of all files in the format of sha256sum --check.
 func writeSums(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

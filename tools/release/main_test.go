@@ -56,8 +56,8 @@ func released(t *testing.T, binary string) (folder string, files map[string][]by
 	return folder, files
 }
 
-// TestRelease: the same programs give the same bytes, with checksums that hold and the modules
-// that are in them.
+// TestRelease: the same programs give the same bytes, with correct checksums and the modules that they
+// contain.
 func TestRelease(t *testing.T) {
 	clustertest.Engine(t, clustertest.Rest)
 	binary := clustertest.WithWorkerPrograms(t)
@@ -96,7 +96,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestDynamicBinary is refused: in the image there is nothing that could load it.
+// TestDynamicBinary: a dynamic binary is refused, because the image has nothing that could load it.
 func TestDynamicBinary(t *testing.T) {
 	folder := t.TempDir()
 	content, err := os.ReadFile("/bin/ls")
@@ -119,7 +119,7 @@ func TestImage(t *testing.T) {
 	if !local {
 		socket = "/var/run/docker.sock"
 	}
-	// Inside there is no go command to build it with.
+	// The image has no go command to build it with.
 	if _, err := (images.Maker{Engine: docker, Progress: t.Logf}).Ensure(t.Context(), "etcd-3.6.16"); err != nil {
 		t.Fatal(err)
 	}

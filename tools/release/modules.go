@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// bom is the part of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/) that a list of modules
-// needs. It has no serial number and no time: the same binary gives the same list.
+// bom is the part of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/) that a list of modules needs. It
+// has no serial number and no time, so that the same binary gives the same list.
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -42,7 +42,7 @@ func writeModules(path string, programs []program) error {
 			if module.Replace != nil {
 				module = module.Replace
 			}
-			if module.Version != "" { // lockcheck itself, in the programs of workers that are modules of their own
+			if module.Version != "" { // lockcheck itself, in workers' programs that are separate modules, has no version
 				add(module)
 			}
 		}
