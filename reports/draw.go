@@ -91,7 +91,6 @@ func (a arrow) node() g.Node {
 
 func (m mark) node() g.Node { return linked(m.To, use(m.Symbol, m.X+"%", m.Y, title(m.Title))) }
 
-// use draws a symbol.
 func use(symbol, x, y string, children ...g.Node) g.Node {
 	return g.El("use", attributes("href", "#s-"+symbol, "x", x, "y", y), g.Group(children))
 }
@@ -100,7 +99,6 @@ func (l label) node() g.Node {
 	return g.El("text", attributes("class", l.Class, "x", l.X+"%", "y", strconv.Itoa(l.Y)), g.If(l.Anchor == "end", attributes("text-anchor", "end", "dx", "-4")), g.Text(l.Text))
 }
 
-// figure is a picture with a caption.
 func (p picture) figure(caption string) g.Node {
 	return html.Figure(p.node(), html.FigCaption(g.Text(caption)))
 }

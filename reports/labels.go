@@ -13,7 +13,7 @@ type shelf struct {
 const runeShare = 1.15
 
 // reserveLabel reserves space for a text that begins at x or, with before, ends there. If the text does not fit into
-// the plot, put uses the other side.
+// the plot, reserveLabel uses the other side.
 func (s *shelf) reserveLabel(x float64, text string, before bool) (anchor string, ok bool) {
 	w := widthOf(text)
 	if before && x-w >= 0 || !before && x+w > 100 {

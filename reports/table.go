@@ -145,7 +145,6 @@ func (l Link) node() g.Node {
 	return html.A(html.Class(linkClass("", l.Verdict)), Href(l.Href), CleanText(l.Text))
 }
 
-// linkClass is the class of a link in the colour of a verdict.
 func linkClass(lead string, v checker.Verdict) string {
 	if v == "" {
 		return "plain"

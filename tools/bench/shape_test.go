@@ -203,7 +203,6 @@ func (s shape) serve(h *hold, k *keyState, random *rand.Rand) {
 	k.holder = *h
 }
 
-// cost is the number of operations of an attempt.
 func (s shape) cost(h *hold) int {
 	n := 0
 	for _, at := range []int64{h.asked, h.refusedAt, h.read, h.write, h.release} {
@@ -214,7 +213,6 @@ func (s shape) cost(h *hold) int {
 	return n
 }
 
-// countKilled counts the killed workers.
 func (s shape) countKilled() int {
 	n := 0
 	for h := range s.holds {

@@ -32,7 +32,6 @@ type hunts struct {
 	only          string
 }
 
-// attempt is a hunt for a mutant.
 type attempt struct {
 	mutant
 	seed  uint64
@@ -159,7 +158,6 @@ func (a attempt) String() string {
 // errHunted says that a hunt did not end as it should.
 var errHunted = errors.New("a wrong mutant was not found by guided trials, or a right one was not valid")
 
-// huntTable compares the arms, mutant by mutant.
 func huntTable(out io.Writer, all []attempt) error {
 	fmt.Fprintln(out, "| mutant | guided: found, in trials | blind: found, in trials |\n| --- | --- | --- |")
 	var err error

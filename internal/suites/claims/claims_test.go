@@ -19,10 +19,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// howMany claims there are.
 const howMany = 27
 
-// everything matches all names.
 var everything = regexp.MustCompile("")
 
 // TestClaims: all claims are there, and the experiments that they refer to exist and can be prepared. Every

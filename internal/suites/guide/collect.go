@@ -133,7 +133,6 @@ func (c *collector) comparisonOf(folder string) *matrix.Folder {
 	return nil
 }
 
-// optionsOf are the options of a run of a comparison.
 func optionsOf(comparison *matrix.Folder, cell string) (runs.Options, error) {
 	if comparison == nil {
 		return runs.Options{}, errors.New("the comparison that it is of is not there")

@@ -537,23 +537,24 @@ func manyHolders(n int64) string {
 // measured time.
 const fewestAcquires = 20
 
-// aloneShare is the least share of uncontended acquires for a worker that counts as alone.
+// aloneShare is the least share of uncontended acquires in an uncontended run.
 const aloneShare = 0.95
 
-// uncontendedAcquire returns the measurement with the most acquires, among runs with a single worker. With other workers,
-// uncontended acquires would be biased toward the fast ones.
+// uncontendedAcquire returns the measurement with the most acquires, among uncontended runs. If workers waited
+// at times, the acquires without a wait would be biased toward the fast ones.
 func (e Evidence) uncontendedAcquire(lock string) *Acquire {
 	var most *Acquire
 	for _, r := range e {
-		if r.Lock == lock && r.Guard == history.GuardNone && r.hasSingleWorker() && (most == nil || r.Acquire.N > most.N) {
+		if r.Lock == lock && r.Guard == history.GuardNone && r.isUncontended() && (most == nil || r.Acquire.N > most.N) {
 			most = r.Acquire
 		}
 	}
 	return most
 }
 
-// hasSingleWorker says whether no other worker asked for the lock. Each update takes one acquire.
-func (r Run) hasSingleWorker() bool {
+// isUncontended says whether hardly any acquire had to compete with another worker. Each update takes one
+// acquire, so the share of uncontended acquires follows from the number of updates.
+func (r Run) isUncontended() bool {
 	a, u := r.Acquire, r.Updates
 	return a != nil && u != nil && a.N >= fewestAcquires && float64(a.N) >= aloneShare*float64(u.Acknowledged)
 }

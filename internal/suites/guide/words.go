@@ -22,7 +22,6 @@ func (g Group) Text() string {
 	return fmt.Sprintf("%s in %d of %s: %s", brokenWords(g.Class), g.Broke, runsOf(g.N), name)
 }
 
-// name is the name of the reproduction or claim.
 func (g Group) name() string {
 	_, name, _ := strings.Cut(g.Experiment, "/")
 	if name == "" {

@@ -472,7 +472,6 @@ func (i *investigation) shows(ctx context.Context, of record, s series) (Count, 
 	return i.runSeries(ctx, s)
 }
 
-// series is a number of runs with the same options.
 type series struct {
 	trial      Trial
 	options    runs.Options

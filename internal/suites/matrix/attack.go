@@ -135,7 +135,6 @@ func (f form) fits(lock lockfile.Lock) bool {
 // without a fault.
 const leastLease = time.Second
 
-// lease is the lease of the trials.
 func (f form) lease(info clients.Info) time.Duration {
 	lease := info.Lease(max(cmp.Or(f.TTL, leastLease), info.ShortestTTL()))
 	if info.MaxTTL != 0 {

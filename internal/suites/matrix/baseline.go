@@ -191,7 +191,6 @@ func settingsDiffer(before, now []string) string {
 	return strings.Join(all, ", ")
 }
 
-// settings are the flags of a command with their values.
 func settings(command []string) (all []string) {
 	for i := 0; i < len(command); i++ {
 		flag := command[i]

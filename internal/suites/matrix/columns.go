@@ -10,7 +10,6 @@ import (
 	"lockcheck/reports"
 )
 
-// column is one figure of a cell.
 type column struct {
 	name, summary string
 	text          func(Cell) string // "" if the cell has no data for it

@@ -188,7 +188,6 @@ func (c Comparison) tooFew() string {
 	return text
 }
 
-// remarkList has the remarks of all cells.
 func (c Comparison) remarkList() reports.List {
 	var list reports.List
 	for _, cell := range c.Cells {

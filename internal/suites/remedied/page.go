@@ -47,7 +47,6 @@ type NotTried struct {
 	Why    string `json:"why"`
 }
 
-// add adds a run with its results.
 func (t *Tried) add(run Run, folder string, h history.Header, r checker.Results) {
 	r.Holds = nil // holds of many runs would take much space
 	run.Folder, run.document = folder, reports.Document{Schema: reports.DocumentSchema, Header: h, Results: r}

@@ -18,7 +18,6 @@ import (
 	"lockcheck/workloads"
 )
 
-// runsFolder is the subfolder with the runs.
 const runsFolder = "runs"
 
 // Plan is a test, and the remedies to try against what it may find.

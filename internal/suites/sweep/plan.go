@@ -54,7 +54,6 @@ const (
 	workers = 3
 )
 
-// pauses is how many pauses a trial has.
 func (p Point) pauses() int {
 	return int(min(max(pauseTime/p.Pause, 1), mostPauses))
 }
