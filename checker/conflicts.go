@@ -235,9 +235,9 @@ func (q *queue) clash() (*block, *block) {
 }
 
 // pair returns two of the blocks that must each precede the other, the one with the earlier first before the
-// other. Without tokens m and m2 are such a pair: c is neither, or it could go, and m.first < c.last <=
-// m2.last. If no two of the blocks are such a pair, t must precede m2 for its token, m2 must precede m for
-// its times, and so must m precede t. Then the tokens are wrong.
+// other. Without tokens m and m2 are such a pair: c is neither, or it could go, and m.first < c.last <= m2.last.
+// If no two of the blocks are such a pair, three of them form a cycle: t must precede m2 for its token, and for
+// their times m2 must precede m, and m must precede t. Then the tokens are wrong.
 func (q *queue) pair(m, m2, c, t, t2 int) (*block, *block) {
 	candidates := []int{m, m2, c, t, t2}
 	candidates = slices.DeleteFunc(candidates, func(i int) bool { return i < 0 })
