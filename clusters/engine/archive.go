@@ -6,14 +6,15 @@ import (
 	"fmt"
 )
 
-// File is one in an archive; a folder if its name ends with a slash.
+// File is one file of an archive. A name that ends with a slash makes it a folder.
 type File struct {
 	Name    string
 	Mode    int64
 	Content []byte
 }
 
-// Archive packs files as the engine takes them. It has no times: the same files are the same archive.
+// Archive packs files as a tar archive for the engine. It holds no times, so the same files give the same
+// bytes.
 func Archive(files ...File) (*bytes.Buffer, error) {
 	archive := new(bytes.Buffer)
 	w := tar.NewWriter(archive)

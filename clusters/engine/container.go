@@ -27,43 +27,42 @@ type Spec struct {
 	Command    []string
 	Env        []string
 	Labels     map[string]string
-	// Network and IP attach it to a network; with Network "none" it has none.
+	// Network and IP attach the container to a network. With Network "none" it has no network.
 	Network string
 	IP      string
-	// Within is the name of a container whose network, shared memory and processes it
-	// shares; Network and IP are then unused.
+	// Within is the name of a container whose network, shared memory and processes this container shares.
+	// Network and IP are then unused.
 	Within string
-	// Hosts are addresses by the names under which it knows them.
+	// Hosts maps host names that the container resolves to their addresses.
 	Hosts map[string][]string
-	// Sysctls are those of its own namespaces, by name.
+	// Sysctls are set in the container's own namespaces, by name.
 	Sysctls map[string]string
 	// Capabilities on top of Docker's default set.
 	Capabilities []string
-	Volumes      map[string]string // name to path
-	// Mounts are paths of this machine that it may read, as "source:target".
+	Volumes      map[string]string // volume name to path in the container
+	// Mounts are paths of this machine, mounted read-only, as "source:target".
 	Mounts []string
-	// Limits is what a container of a user may take; nil for no limits.
+	// Limits bounds a user's container; nil for no limits.
 	Limits *Limits
-	// Attach connects its standard streams; without it the engine keeps its
-	// output as log.
+	// Attach connects the container's standard streams. Without it the engine keeps the output as a log.
 	Attach bool
 }
 
-// Limits is what a container may take of this machine, and of more rights.
+// Limits bounds the resources and the privileges of a container.
 type Limits struct {
-	// Memory is in bytes and PIDs in processes and threads; 0 for DefaultPIDs and half of the
-	// machine's memory, -1 for no limit.
+	// Memory is in bytes, PIDs counts processes and threads. For 0 they are half of the machine's memory and
+	// DefaultPIDs; -1 means no limit.
 	Memory, PIDs int64
-	// CPUs is how many processors it may keep busy, as in 1.5; 0 for all of them.
+	// CPUs is how many processors the container may keep busy, such as 1.5; 0 for all of them.
 	CPUs float64
-	// NewPrivileges lets programs get rights that their parents do not have, as sudo does.
+	// NewPrivileges lets programs gain privileges that their parents lack, as sudo does.
 	NewPrivileges bool
 }
 
-// DefaultPIDs bounds a program that forks without end, and no server that people run.
+// DefaultPIDs stops a program that forks without end, and is out of reach of servers that people run.
 const DefaultPIDs = 4096
 
-// limited returns the limits with the values that 0 stands for.
+// limited returns the limits with zero values replaced by the defaults.
 func (e *Engine) limited(ctx context.Context, l *Limits) (*Limits, error) {
 	if l == nil {
 		return nil, nil
@@ -82,19 +81,19 @@ func (e *Engine) limited(ctx context.Context, l *Limits) (*Limits, error) {
 
 // Container is a running container.
 type Container struct {
-	// Input, Output and Errors are its streams if it was attached. Input ends
-	// when it is closed.
+	// Input, Output and Errors are the container's streams if it was attached. Closing Input ends the container's
+	// standard input.
 	Input  io.WriteCloser
 	Output io.Reader
 	Errors io.Reader
-	// Exited yields one value when it has ended.
+	// Exited yields one value when the container has ended.
 	Exited <-chan Exit
 }
 
 // Exit is how a container ended.
 type Exit struct {
 	Code int64
-	Err  error // the engine could not tell
+	Err  error // why the engine could not report the exit code
 }
 
 func (x Exit) String() string {
@@ -104,7 +103,7 @@ func (x Exit) String() string {
 	return "exit status " + strconv.FormatInt(x.Code, 10)
 }
 
-// ofContainer says which container an error is about.
+// ofContainer adds the container's name to an error.
 func ofContainer(name string, err error) error {
 	if err == nil {
 		return nil
@@ -119,7 +118,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 }
 
 func (e *Engine) start(ctx context.Context, spec Spec) (*Container, error) {
-	making, cancel, err := e.making(ctx)
+	making, cancel, err := e.creationContext(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +133,7 @@ func (e *Engine) start(ctx context.Context, spec Spec) (*Container, error) {
 	return e.run(making, created.ID, spec.Attach)
 }
 
-// run starts a container that does not run, with its streams if it has any that are ours.
+// run starts a container that is not running, and attaches its streams if asked to.
 func (e *Engine) run(making context.Context, id string, attached bool) (*Container, error) {
 	started := new(Container)
 	if attached {
@@ -149,10 +148,10 @@ func (e *Engine) run(making context.Context, id string, attached bool) (*Contain
 	return started, nil
 }
 
-// Write puts files into a folder of a running container. Everybody can read and write
-// them: there are servers that keep what they learn in their settings.
+// Write puts files into a folder of a running container. Everybody may read and write them, because some
+// servers save state in their configuration files.
 func (e *Engine) Write(ctx context.Context, name, folder string, files map[string]string) error {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	var written []File
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -165,8 +164,8 @@ func (e *Engine) Write(ctx context.Context, name, folder string, files map[strin
 	return ofContainer(name+": "+folder, e.api.CopyToContainer(ctx, name, folder, archive, container.CopyToContainerOptions{}))
 }
 
-// Restart starts a container again that is ending or has ended, with its file
-// system as it left it; attached as it was at first.
+// Restart waits until a container has ended and starts it again on the same file system. attached must be as at
+// its first start.
 func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Container, error) {
 	ended, failed := e.api.ContainerWait(ctx, name, container.WaitConditionNotRunning)
 	select {
@@ -174,7 +173,7 @@ func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Cont
 	case err := <-failed:
 		return nil, ofContainer(name, err)
 	}
-	making, cancel, err := e.making(ctx)
+	making, cancel, err := e.creationContext(ctx)
 	if err != nil {
 		return nil, ofContainer(name, err)
 	}
@@ -209,7 +208,7 @@ func (s Spec) hostConfig() *container.HostConfig {
 		host.IpcMode = container.IpcMode("container:" + s.Within)
 	}
 	if s.Limits != nil {
-		host.PidsLimit, host.Memory = &s.Limits.PIDs, max(0, s.Limits.Memory) // the engine's 0 is no limit
+		host.PidsLimit, host.Memory = &s.Limits.PIDs, max(0, s.Limits.Memory) // 0 means no limit to the engine
 		host.NanoCPUs = int64(s.Limits.CPUs * 1e9)
 		if !s.Limits.NewPrivileges {
 			host.SecurityOpt = []string{"no-new-privileges"}
@@ -239,7 +238,7 @@ func (s Spec) networking() *network.NetworkingConfig {
 	}}
 }
 
-// attach connects the streams before the container starts: nothing is missed.
+// attach connects the streams before the container starts, so that no output is missed.
 func (e *Engine) attach(ctx context.Context, id string, c *Container) error {
 	stream, err := e.attached(ctx, id)
 	if err != nil {
@@ -257,7 +256,7 @@ func (e *Engine) attach(ctx context.Context, id string, c *Container) error {
 	return nil
 }
 
-// attached gives up with its context, which the client's own call does not.
+// attached returns when its context ends, which the Docker client's own call does not.
 func (e *Engine) attached(ctx context.Context, id string) (types.HijackedResponse, error) {
 	type answer struct {
 		stream types.HijackedResponse
@@ -276,15 +275,15 @@ func (e *Engine) attached(ctx context.Context, id string) (types.HijackedRespons
 	}
 }
 
-// stdin closes only the writing half of an attached stream.
+// stdin is the input of an attached container. Close closes only the writing half of the stream.
 type stdin struct{ stream types.HijackedResponse }
 
 func (s stdin) Write(p []byte) (int, error) { return s.stream.Conn.Write(p) }
 func (s stdin) Close() error                { return s.stream.CloseWrite() }
 
 func (e *Engine) wait(ctx context.Context, id string) <-chan Exit {
-	// The wait ends with the container, not with the call that started it; that it has
-	// begun the engine says at once.
+	// The wait lasts as long as the container, not as long as the call that started it. The watchdog covers
+	// only the engine's first answer, which comes at once.
 	ctx, watchdog := watched(context.WithoutCancel(ctx), e.limits.answer)
 	status, failed := e.api.ContainerWait(ctx, id, container.WaitConditionNextExit)
 	watchdog.timer.Stop()
@@ -300,8 +299,8 @@ func (e *Engine) wait(ctx context.Context, id string) <-chan Exit {
 	return exited
 }
 
-// Logs returns the last lines of a container's output since a time: all of them for tail 0, from
-// its start for the zero time.
+// Logs returns the output of a container since a time, from its start for the zero time. It returns the last
+// tail lines, or all of them for tail 0.
 func (e *Engine) Logs(ctx context.Context, name string, tail int, since time.Time) (string, error) {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true}
 	if !since.IsZero() {

@@ -1,6 +1,5 @@
-// Package engine is the only place that talks to Docker. It knows containers,
-// networks, volumes and images, all labelled with the run that they belong to,
-// and nothing of locks.
+// Package engine is the only place that talks to Docker. It handles containers, networks, volumes and images,
+// labelled with the run that they belong to, and knows nothing of locks.
 package engine
 
 import (
@@ -27,13 +26,13 @@ import (
 // Labels on everything that a run creates.
 const (
 	RunLabel   = "lockcheck.run"   // identity of the run
-	OwnerLabel = "lockcheck.owner" // the process behind it, as internal/cleanup writes it
+	OwnerLabel = "lockcheck.owner" // process that started the run, in the format of internal/cleanup
 )
 
-// JobLabel names the job that a service of a swarm and the containers of its tasks are of.
+// JobLabel is on a swarm service and on the containers of its tasks. Its value is the name of their job.
 const JobLabel = "lockcheck.job"
 
-// UnavailableError says that no Docker engine answers, or not for all that is asked of it.
+// UnavailableError says that no Docker engine answers, or that an engine answers only some requests.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return "no Docker engine: " + e.Err.Error() }
@@ -45,15 +44,15 @@ type Engine struct {
 	limits
 }
 
-// connectTimeout bounds the first answers of an engine.
+// connectTimeout bounds the first requests to an engine.
 const connectTimeout = 10 * time.Second
 
-// errElsewhere: agents on another machine would stamp times by another clock than ours.
+// errElsewhere refuses an engine on another machine: agents there would stamp events with another clock.
 var errElsewhere = errors.New("DOCKER_HOST names one on another machine, whose clock is not ours: run lockcheck there")
 
-// Connect finds the engine by DOCKER_HOST, or else at Docker's usual socket; the contexts of
-// the docker command are not looked at. It must be on this machine, which is seen here of an
-// ssh:// address only. Its error is an *UnavailableError.
+// Connect finds the engine by DOCKER_HOST, or else at Docker's default socket; it ignores the contexts of the
+// docker command. The engine must be on this machine. Connect can check that only for an ssh:// address, which
+// it refuses. Its error is an *UnavailableError.
 func Connect(ctx context.Context) (*Engine, error) {
 	if strings.HasPrefix(os.Getenv(client.EnvOverrideHost), "ssh://") {
 		return nil, &UnavailableError{Err: errElsewhere}
@@ -64,18 +63,18 @@ func Connect(ctx context.Context) (*Engine, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := answers(ctx, api); err != nil {
+	if err := checkUsable(ctx, api); err != nil {
 		_ = api.Close()
 		return nil, &UnavailableError{Err: err}
 	}
 	return &Engine{api: api, limits: usualLimits()}, nil
 }
 
-// answers says why an engine is of no use. Docker 20.10 can lock up its networks for good
-// (see removeContainers), and answers to all else then.
-func answers(ctx context.Context, api *client.Client) error {
+// checkUsable returns why an engine is unusable. Docker 20.10 can deadlock its networks for good (see
+// removeContainers) and still answer everything else.
+func checkUsable(ctx context.Context, api *client.Client) error {
 	if _, err := api.Ping(ctx); err != nil {
-		return why(err, api.DaemonHost())
+		return unavailableReason(err, api.DaemonHost())
 	}
 	_, err := api.NetworkList(ctx, network.ListOptions{Filters: filters.NewArgs(filters.Arg("label", RunLabel))})
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -84,8 +83,8 @@ func answers(ctx context.Context, api *client.Client) error {
 	return err
 }
 
-// why says in a few words why an engine does not answer.
-func why(err error, host string) error {
+// unavailableReason says briefly why an engine does not answer.
+func unavailableReason(err error, host string) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("this user may not use the one at %s", host)
@@ -98,10 +97,10 @@ func why(err error, host string) error {
 // Close ends the connection.
 func (e *Engine) Close() error { return e.api.Close() }
 
-// BySocket says whether the engine is reached by a Unix socket of this machine.
+// BySocket says whether the engine is reached through a Unix socket of this machine.
 func (e *Engine) BySocket() bool { return strings.HasPrefix(e.api.DaemonHost(), "unix://") }
 
-// Version describes the engine for people.
+// Version describes the engine's version for people.
 func (e *Engine) Version(ctx context.Context) (string, error) {
 	v, err := e.api.ServerVersion(ctx)
 	if err != nil {
@@ -110,20 +109,19 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s (API %s, %s %s)", v.Version, e.api.ClientVersion(), v.Os, v.Arch), nil
 }
 
-// making returns the context for a request that makes something. It outlives
-// ctx: the engine would finish a request that is given up, and could do so only
-// after the run was removed.
-func (e *Engine) making(ctx context.Context) (context.Context, context.CancelFunc, error) {
+// creationContext returns the context for a request that creates something. It outlives ctx: the engine would finish an
+// abandoned request, perhaps only after the run was removed.
+func (e *Engine) creationContext(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := e.answering(context.WithoutCancel(ctx))
+	ctx, cancel := e.answerContext(context.WithoutCancel(ctx))
 	return ctx, cancel, nil
 }
 
-// CreateVolume makes a volume.
+// CreateVolume makes an empty volume.
 func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
-	ctx, cancel, err := e.making(ctx)
+	ctx, cancel, err := e.creationContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,12 +130,12 @@ func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[strin
 	return err
 }
 
-// Run is what an engine has of one run.
+// Run identifies a run that has left objects on the engine.
 type Run struct{ ID, Owner string }
 
 // Runs lists the runs that have left anything on the engine.
 func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	found := make(map[Run]bool)
 	note := func(labels map[string]string) {
@@ -170,9 +168,9 @@ func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
 	return slices.Collect(maps.Keys(found)), nil
 }
 
-// RemoveRun removes all that carries the label of the run, and returns how many
-// things that was. What is gone already is no error; what cannot be removed is one,
-// and does not keep the rest from being removed, unless it is a *SilentError.
+// RemoveRun removes everything that carries the run's label, and returns how many objects that was. An object
+// that is already gone is no error. An object that cannot be removed is an error, but the others are still
+// removed, unless the error is a *SilentError.
 func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
 	ctx, watchdog := watched(ctx, e.limits.answer)
 	defer watchdog.end()
@@ -182,7 +180,7 @@ func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
 	volumes, volumesErr := e.removeVolumes(ctx, with, watchdog.heard)
 	err = errors.Join(err, networksErr, volumesErr)
 	if silent := new(SilentError); errors.As(context.Cause(ctx), &silent) {
-		err = silent // once, and not for each thing that is left
+		err = silent // once, not once per remaining object
 	}
 	return containers + networks + volumes, err
 }
@@ -201,7 +199,7 @@ func (e *Engine) removeVolumes(ctx context.Context, with filters.Args, heard fun
 	})
 }
 
-// removeEach removes what was listed; err says why the list may lack something.
+// removeEach removes the listed things. err says why the list may be incomplete.
 func removeEach[T any](things []T, err error, heard func(), remove func(T) (what string, err error)) (removed int, _ error) {
 	for _, thing := range things {
 		was, why := removal(remove(thing))
@@ -211,24 +209,24 @@ func removeEach[T any](things []T, err error, heard func(), remove func(T) (what
 	return removed, err
 }
 
-// removal counts what was removed. A conflict is no removal that is under way, as it
-// is with containers: the thing is in use, and stays for as long as it is.
+// removal counts an object that was removed. A conflict means that the object is in use and stays. It does not
+// mean, as it does for containers, that another removal is under way.
 func removal(what string, err error) (removed int, _ error) {
 	switch {
 	case err == nil:
 		return 1, nil
 	case errdefs.IsNotFound(err):
 		return 0, nil
-	case errdefs.IsConflict(err), errdefs.IsPermissionDenied(err): // the latter for networks
+	case errdefs.IsConflict(err), errdefs.IsPermissionDenied(err): // the engine's answer for networks
 		return 0, fmt.Errorf("%s is in use: stop the container that uses it: %w", what, err)
 	}
 	return 0, fmt.Errorf("%s: %w", what, err)
 }
 
-// removeContainers removes those that use the network of another container several at a time, and
-// the others one after another. Docker 20.10 can lock itself up for good when two containers leave a
-// network at the same time: the one that leaves locks the network and then its controller, the one
-// that is forgotten locks them the other way.
+// removeContainers removes first, several at a time, the containers that share another container's network, and
+// then the others one by one. Docker 20.10 can deadlock for good when two containers leave a network at the
+// same time. The container that leaves locks the network and then its controller; the container that is deleted
+// locks them in the opposite order.
 func (e *Engine) removeContainers(ctx context.Context, with filters.Args, heard func()) (int, error) {
 	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
 	if err != nil {
@@ -253,7 +251,7 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args, heard 
 			guests.Go(func() error { remove(i); return nil })
 		}
 	}
-	_ = guests.Wait() // before their hosts
+	_ = guests.Wait() // before the containers whose networks they share
 	for i := range containers {
 		if !guest(i) {
 			remove(i)
@@ -268,7 +266,7 @@ const removedAtOnce = 4
 func (e *Engine) removeContainer(ctx context.Context, id string) (removed bool, err error) {
 	err = e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if errdefs.IsConflict(err) {
-		// Somebody else is about to; its network cannot go before it has.
+		// Another removal is under way. The network cannot be removed before it is done.
 		err = e.awaitRemoved(ctx, id)
 	}
 	if errdefs.IsNotFound(err) {
@@ -277,7 +275,7 @@ func (e *Engine) removeContainer(ctx context.Context, id string) (removed bool, 
 	return err == nil, err
 }
 
-// removalPatience is how long somebody else may take to remove a container.
+// removalPatience is how long another process may take to remove a container.
 const removalPatience = 10 * time.Second
 
 func (e *Engine) awaitRemoved(ctx context.Context, id string) error {

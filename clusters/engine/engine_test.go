@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 var patience = clustertest.Slow(time.Minute)
 
-// testRun is a run of its own, of which nothing is left after the test.
+// testRun makes the identity of a run and removes everything labelled with it when the test ends.
 func testRun(t *testing.T, docker *engine.Engine) (id string, labels map[string]string) {
 	t.Helper()
 	id, labels = cleanuptest.Run(t)
@@ -36,8 +36,7 @@ func testRun(t *testing.T, docker *engine.Engine) (id string, labels map[string]
 	return id, labels
 }
 
-// importBinary makes an image with nothing in it but the static binary, whose
-// commands are what the tests run.
+// importBinary makes an image that holds only the static binary, whose commands the tests run.
 func importBinary(t *testing.T, docker *engine.Engine) engine.Image {
 	t.Helper()
 	content, err := os.ReadFile(clustertest.Binary(t))
@@ -80,7 +79,7 @@ func await(t *testing.T, c *engine.Container) engine.Exit {
 	}
 }
 
-// left says whether the engine has anything of the run.
+// left says whether the engine still has anything of the run.
 func left(t *testing.T, docker *engine.Engine, id string) bool {
 	t.Helper()
 	runs, err := docker.Runs(t.Context())
@@ -128,7 +127,7 @@ func TestContainers(t *testing.T) {
 		defer api.Close()
 		for name, c := range map[string]struct {
 			limits       *engine.Limits
-			pids, memory int64 // 0: none, -1: some
+			pids, memory int64 // 0: no limit, -1: some limit
 			privileges   bool
 		}{
 			"ours":    {nil, 0, 0, true},
@@ -161,7 +160,7 @@ func TestContainers(t *testing.T) {
 		s.Attach = true
 		container := start(t, docker, s)
 		go func() { _, _ = io.Copy(io.Discard, container.Errors) }()
-		// The agent answers lines and ends with its input.
+		// The agent answers each line and ends when its input ends.
 		if _, err := io.WriteString(container.Input, `{"id":5,"Method":"dance"}`+"\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +214,7 @@ func TestContainers(t *testing.T) {
 	})
 }
 
-// TestNamelessImage: one that lost its name to another is found all the same.
+// TestNamelessImage: an image whose name has moved to another image is still found.
 func TestNamelessImage(t *testing.T) {
 	docker := clustertest.Engine(t)
 	id, _ := testRun(t, docker)
@@ -244,8 +243,8 @@ func TestNamelessImage(t *testing.T) {
 	}
 }
 
-// TestRemoveRun: containers in whatever state, network and volume of one run go,
-// and those of the run next to it stay.
+// TestRemoveRun: containers in any state, the network and the volume of one run are removed, and those of
+// another run stay.
 func TestRemoveRun(t *testing.T) {
 	docker := clustertest.Engine(t)
 	image := importBinary(t, docker)
@@ -292,7 +291,7 @@ func TestRemoveRun(t *testing.T) {
 	if !left(t, docker, control) {
 		t.Error("another run was removed too")
 	}
-	// The harness and its reaper may both be at it.
+	// The harness and its reaper may both remove a run.
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -310,8 +309,8 @@ func TestRemoveRun(t *testing.T) {
 	})
 }
 
-// TestVolumeInUse: a volume that a container of somebody else holds is not taken for
-// removed, and goes once nobody holds it. What else the run has left goes at once.
+// TestVolumeInUse: a volume in use by another run's container is not counted as removed, and goes once that
+// container is gone. Everything else of the run goes at once.
 func TestVolumeInUse(t *testing.T) {
 	docker := clustertest.Engine(t)
 	image := importBinary(t, docker)
@@ -342,8 +341,8 @@ func TestVolumeInUse(t *testing.T) {
 	}
 }
 
-// TestNetworks: many runs at once get networks that do not overlap, even if all of them
-// begin to look at the same place.
+// TestNetworks: many runs at once get networks that do not overlap, even if all searches begin at the same
+// subnet.
 func TestNetworks(t *testing.T) {
 	docker := clustertest.Engine(t)
 	names := make([]string, 12)
@@ -370,7 +369,7 @@ func TestNetworks(t *testing.T) {
 			}
 		}
 	}
-	// Another subnet would not help here.
+	// A retry on another subnet would not help here.
 	if made, err := docker.CreateNetwork(t.Context(), names[0], labels); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("the same name again: %+v, %v", made, err)
 	}
@@ -388,11 +387,11 @@ func TestBuildFails(t *testing.T) {
 			t.Errorf("clean up: %v", err)
 		}
 	})
-	// The label makes containers of the build show up as part of a run.
+	// The label marks containers of the build as part of a run.
 	dockerfile := "FROM " + image.Ref + "\nLABEL " + engine.RunLabel + "=" + id + "\nRUN "
 	for _, c := range []struct {
 		name, step string
-		want       []string // of the error; none for success
+		want       []string // of the error; nil for success
 	}{
 		{"control", `["/lockcheck", "--help"]`, nil},
 		{"failing", `["/lockcheck", "--no-such-flag"]`, []string{"64", "unknown flag: --no-such-flag"}},
@@ -428,8 +427,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestElsewhere: an engine on another machine is refused for that, before anything is
-// asked of it; one that is not there, above, for not being there.
+// TestElsewhere: an engine on another machine is refused for that reason, before it is asked anything.
+// TestUnavailable covers an engine that does not exist.
 func TestElsewhere(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "ssh://nobody@nowhere.invalid")
 	_, err := engine.Connect(t.Context())

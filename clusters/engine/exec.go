@@ -10,18 +10,18 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// ExitError says that a command in a container failed.
+// ExitError says that a command in a container ended with a status other than 0.
 type ExitError struct {
 	Code   int
-	Output string // of both streams
+	Output string // both streams
 }
 
 func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit status %d: %s", e.Code, strings.TrimSpace(e.Output))
 }
 
-// Exec runs a command in a running container and returns what it wrote on its standard
-// output. Its error is an *ExitError for a status other than 0.
+// Exec runs a command in a running container and returns its standard output. For a status other than 0 its
+// error is an *ExitError.
 func (e *Engine) Exec(ctx context.Context, name string, command []string) (string, error) {
 	created, err := e.api.ContainerExecCreate(ctx, name, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) Exec(ctx context.Context, name string, command []string) (strin
 		return "", ofContainer(name, err)
 	}
 	defer stream.Close()
-	// A stopped server answers nothing, and a read of its stream knows no context.
+	// A stopped server never answers, and reading the stream ignores the context.
 	stop := context.AfterFunc(ctx, stream.Close)
 	defer stop()
 	var output, errors bytes.Buffer

@@ -7,14 +7,14 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// RemoveLayers removes the nameless images with a label, which a build that
-// failed leaves behind for the next attempt.
+// RemoveLayers removes the nameless images with a label, which a failed build leaves behind for the next
+// attempt.
 func (e *Engine) RemoveLayers(ctx context.Context, label string) error {
 	_, err := e.api.ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", label)))
 	return err
 }
 
-// FirstSubnet is where the search for a network of this name begins.
+// FirstSubnet returns the number of the subnet at which the search for a network of this name begins.
 func FirstSubnet(name string) int { return firstSubnet(name) }
 
 // Limit changes how long the engine may be silent.

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Freeze stops all processes of a container by the freezer of its control group.
-// They get no signal, and cannot be killed until Thaw.
+// Freeze stops all processes of a container with the freezer of its control group. They receive no signal, and
+// cannot be killed until Thaw.
 func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
 	const tries = 5
 	for range tries {
-		// On a busy machine runc has answered "unable to freeze" for a container that it could freeze
-		// when it was asked again.
+		// On a busy machine runc has answered "unable to freeze" for a container that it froze at the next
+		// attempt.
 		if err = e.api.ContainerPause(ctx, name); err == nil || !strings.Contains(err.Error(), "unable to freeze") {
 			break
 		}
@@ -19,7 +19,7 @@ func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
 	return ofContainer(name, err)
 }
 
-// Thaw lets the processes of a frozen container go on.
+// Thaw lets the processes of a frozen container continue.
 func (e *Engine) Thaw(ctx context.Context, name string) error {
 	return ofContainer(name, e.api.ContainerUnpause(ctx, name))
 }

@@ -22,17 +22,17 @@ type Image struct {
 	Ref    string
 	ID     string // digest of its content
 	Labels map[string]string
-	// What the image runs unless it is told otherwise.
+	// Entrypoint and Command are what the image runs by default.
 	Entrypoint, Command []string
-	// Created is when it was made, where ImagesWith lists it.
+	// Created is set only by ImagesWith and ImagesNamed.
 	Created time.Time
 }
 
-// CommandWith returns the program and arguments of a container of the image, with another
-// entry point or command than those of the image if there is one: as in a Compose file.
+// CommandWith returns the program and arguments of a container of the image. An entrypoint or a command
+// replaces the image's own, as in a Compose file.
 func (i Image) CommandWith(entrypoint, command []string) []string {
 	if entrypoint != nil {
-		return slices.Concat(entrypoint, command) // the image's command was for its entry point
+		return slices.Concat(entrypoint, command) // the image's command belongs to the image's entry point
 	}
 	if len(command) == 0 {
 		command = i.Command
@@ -42,7 +42,7 @@ func (i Image) CommandWith(entrypoint, command []string) []string {
 
 // Image looks an image up; ok is false if the engine does not have it.
 func (e *Engine) Image(ctx context.Context, ref string) (found Image, ok bool, err error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	info, err := e.api.ImageInspect(ctx, ref)
 	switch {
@@ -68,18 +68,18 @@ func (e *Engine) Pull(ctx context.Context, ref string) error {
 		return err
 	}
 	defer stream.Close()
-	return followProgress(watchdog.hearing(stream), func(string) {})
+	return followProgress(watchdog.watching(stream), func(string) {})
 }
 
-// Digest asks the registry which manifest a name stands for at present.
+// Digest asks the registry for the manifest digest to which a name resolves now.
 func (e *Engine) Digest(ctx context.Context, ref string) (string, error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	found, err := e.api.DistributionInspect(ctx, ref, "")
 	return found.Descriptor.Digest.String(), err
 }
 
-// Save writes images as an archive that Load reads, the layers that they share once.
+// Save writes images as an archive for Load. Shared layers are written once.
 func (e *Engine) Save(ctx context.Context, refs []string, to io.Writer) error {
 	ctx, watchdog := watched(ctx, e.limits.output)
 	defer watchdog.end()
@@ -88,37 +88,36 @@ func (e *Engine) Save(ctx context.Context, refs []string, to io.Writer) error {
 		return err
 	}
 	defer archive.Close()
-	_, err = io.Copy(to, watchdog.hearing(archive))
+	_, err = io.Copy(to, watchdog.watching(archive))
 	return err
 }
 
-// Load reads what Save wrote; images that are there already are no error.
+// Load reads what Save wrote. Images that exist already are no error.
 func (e *Engine) Load(ctx context.Context, from io.Reader) error {
 	ctx, watchdog := watched(ctx, e.limits.output)
 	defer watchdog.end()
-	answer, err := e.api.ImageLoad(ctx, watchdog.hearing(from), client.ImageLoadWithQuiet(true))
+	answer, err := e.api.ImageLoad(ctx, watchdog.watching(from), client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	return followProgress(watchdog.hearing(answer.Body), func(string) {})
+	return followProgress(watchdog.watching(answer.Body), func(string) {})
 }
 
-// Import makes an image of a tar archive of its root file system. The changes
-// are lines of a Dockerfile.
+// Import makes an image from a tar archive of its root file system. The changes are Dockerfile instructions.
 func (e *Engine) Import(ctx context.Context, ref string, archive io.Reader, changes ...string) error {
 	ctx, watchdog := watched(ctx, e.limits.output)
 	defer watchdog.end()
-	source := image.ImportSource{Source: watchdog.hearing(archive), SourceName: "-"}
+	source := image.ImportSource{Source: watchdog.watching(archive), SourceName: "-"}
 	stream, err := e.api.ImageImport(ctx, source, ref, image.ImportOptions{Changes: changes})
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	return followProgress(watchdog.hearing(stream), func(string) {})
+	return followProgress(watchdog.watching(stream), func(string) {})
 }
 
-// Build makes an image from a Dockerfile that needs no other file.
+// Build makes an image from a Dockerfile that needs no other files.
 func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress func(line string)) error {
 	buildContext, err := Archive(File{Name: "Dockerfile", Mode: 0o644, Content: []byte(dockerfile)})
 	if err != nil {
@@ -127,7 +126,7 @@ func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress fun
 	return e.BuildFrom(ctx, ref, buildContext, progress)
 }
 
-// BuildFrom makes an image from a tar archive with a Dockerfile and what that needs.
+// BuildFrom makes an image from a tar archive with a Dockerfile and the files that it needs.
 func (e *Engine) BuildFrom(ctx context.Context, ref string, buildContext io.Reader, progress func(line string)) error {
 	ctx, watchdog := watched(ctx, e.limits.output)
 	defer watchdog.end()
@@ -139,29 +138,29 @@ func (e *Engine) BuildFrom(ctx context.Context, ref string, buildContext io.Read
 		return err
 	}
 	defer answer.Body.Close()
-	return followProgress(watchdog.hearing(answer.Body), progress)
+	return followProgress(watchdog.watching(answer.Body), progress)
 }
 
-// Tag gives an image another name. Whoever had that name loses it.
+// Tag gives an image another name. An image that had the name loses it.
 func (e *Engine) Tag(ctx context.Context, id, ref string) error {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	return e.api.ImageTag(ctx, id, ref)
 }
 
-// ImagesWith lists the images with a label. One that lost its name to another,
-// or never had one, has its ID as Ref.
+// ImagesWith lists the images with a label. The Ref of an image without a name, or that lost its name to
+// another image, is its ID.
 func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
 	return e.images(ctx, filters.Arg("label", label))
 }
 
-// ImagesNamed lists the images with a name of a form, as in "lockcheck/*", by those names only.
+// ImagesNamed lists the images whose names match a pattern such as "lockcheck/*", once per matching name.
 func (e *Engine) ImagesNamed(ctx context.Context, form string) ([]Image, error) {
 	return e.images(ctx, filters.Arg("reference", form))
 }
 
 func (e *Engine) images(ctx context.Context, filter filters.KeyValuePair) ([]Image, error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filter)})
 	if err != nil {
@@ -181,9 +180,9 @@ func (e *Engine) images(ctx context.Context, filter filters.KeyValuePair) ([]Ima
 	return images, nil
 }
 
-// RemoveImage removes an image. One that a container still uses is left alone.
+// RemoveImage removes an image. An image that a container uses is left alone.
 func (e *Engine) RemoveImage(ctx context.Context, ref string) (removed bool, err error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	_, err = e.api.ImageRemove(ctx, ref, image.RemoveOptions{PruneChildren: true})
 	if errdefs.IsConflict(err) || errdefs.IsNotFound(err) {
@@ -192,14 +191,14 @@ func (e *Engine) RemoveImage(ctx context.Context, ref string) (removed bool, err
 	return err == nil, err
 }
 
-// progressTail is how many of the last lines a failure is reported with.
+// progressTail is how many lines of output are reported with a failure.
 const progressTail = 12
 
-// followProgress reads the engine's progress messages to their end and returns
-// the error that they may contain, with the lines that led to it.
+// followProgress reads the engine's progress messages to their end. If they report an error, it returns that
+// error with the last lines of output before it.
 func followProgress(stream io.Reader, progress func(line string)) error {
 	var tail []string
-	// The engine paints red what a step writes to its standard error.
+	// The engine colours a step's standard error red.
 	plain := strings.NewReplacer("\x1b[91m", "", "\x1b[0m", "")
 	for messages := json.NewDecoder(stream); ; {
 		var message struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/docker/docker/api/types/network"
 )
 
-// Network is a bridge of a run, with no way out of the machine.
+// Network is the bridge network of a run. It has no route out of the machine.
 type Network struct {
 	Name   string
 	Subnet netip.Prefix
@@ -31,9 +31,9 @@ func (n Network) Address(host byte) string {
 	return netip.AddrFrom4(four).String()
 }
 
-// CreateNetwork makes a network on a subnet that neither another network of the
-// engine nor a route of this machine uses. Names are spread over the free
-// subnets, so that runs that start together seldom want the same.
+// CreateNetwork makes a network on a subnet that neither another network of the engine nor a route of this
+// machine uses. The search begins at a hash of the name, so runs that start together seldom want the same
+// subnet.
 func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
 	made, err := e.createNetwork(ctx, name, labels)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[stri
 }
 
 func (e *Engine) createNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
-	making, cancel, err := e.making(ctx)
+	making, cancel, err := e.creationContext(ctx)
 	if err != nil {
 		return Network{}, err
 	}
@@ -65,7 +65,7 @@ func (e *Engine) createNetwork(ctx context.Context, name string, labels map[stri
 		if err == nil {
 			return Network{Name: name, Subnet: subnet(free)}, nil
 		}
-		// So the engine says that another run has taken the subnet since.
+		// The engine reports with this error that another run has taken the subnet meanwhile.
 		if !errdefs.IsPermissionDenied(err) || attempt == subnetAttempts || ctx.Err() != nil {
 			return Network{}, err
 		}
@@ -74,28 +74,27 @@ func (e *Engine) createNetwork(ctx context.Context, name string, labels map[stri
 }
 
 const (
-	// subnets is how many there are to choose from, and subnetAttempts how many of them
-	// other runs may take while one is chosen.
+	// subnets is how many subnets there are. subnetAttempts bounds how many of them other runs may take while
+	// this run chooses one.
 	subnets        = 4 * 256
 	subnetAttempts = 32
 )
 
-// subnet returns the n-th of those that there are to choose from.
+// subnet returns the n-th candidate subnet.
 func subnet(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(28 + n/256), byte(n % 256), 0}), 24)
 }
 
-// errNoSubnet says where it was looked.
 var errNoSubnet = errors.New("no free /24 in 172.28.0.0–172.31.255.0; lockcheck clean or docker network prune frees some")
 
-// firstSubnet is where the search for a name begins.
+// firstSubnet is the number of the subnet at which the search for a name begins.
 func firstSubnet(name string) int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(name)) // never fails
 	return int(hash.Sum32() % subnets)
 }
 
-// freeSubnet finds the next one that overlaps with no taken one.
+// freeSubnet finds the first subnet, counting up from a number, that overlaps no taken one.
 func freeSubnet(taken []netip.Prefix, from int) (n int, ok bool) {
 	for i := range subnets {
 		if n := (from + i) % subnets; !slices.ContainsFunc(taken, subnet(n).Overlaps) {
@@ -121,7 +120,6 @@ func (e *Engine) takenSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	return slices.Concat(taken, interfaceSubnets(), routes()), nil
 }
 
-// interfaceSubnets lists the subnets of this machine's interfaces.
 func interfaceSubnets() []netip.Prefix {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -136,8 +134,8 @@ func interfaceSubnets() []netip.Prefix {
 	return subnets
 }
 
-// routes lists the destinations in this machine's IPv4 routing table, the
-// default route excepted. A machine without such a table has none.
+// routes lists the destinations of this machine's IPv4 routing table except the default route. It is empty on a
+// machine without /proc/net/route.
 func routes() []netip.Prefix {
 	file, err := os.Open("/proc/net/route")
 	if err != nil {

@@ -53,7 +53,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestLittleEndian: as in /proc/net/route.
+// TestLittleEndian: addresses are written as in /proc/net/route.
 func TestLittleEndian(t *testing.T) {
 	for text, want := range map[string]string{
 		"0011AC": "", "zz": "", "": "", "000011AC": "172.17.0.0", "00FEA8C0": "192.168.254.0", "0000FFFF": "255.255.0.0",
@@ -65,8 +65,8 @@ func TestLittleEndian(t *testing.T) {
 	}
 }
 
-// TestFollowProgress: a failure is told with the lines that led to it, the last
-// of them if there are many.
+// TestFollowProgress: a failure is reported with the lines before it, and only the last of them if there are
+// many.
 func TestFollowProgress(t *testing.T) {
 	line := func(text string) string { return fmt.Sprintf("{\"stream\":%q}\n", text) }
 	failed := `{"error":"exit code 7"}` + "\n"

@@ -14,19 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Swarm is the cluster of engines that this one is a manager of.
+// Swarm is the swarm that this engine manages.
 type Swarm struct {
-	Node    string // identity of this node
-	Address string // by which the swarm knows it
-	Nodes   int    // that can be given work
+	Node    string // ID of this node
+	Address string // under which the swarm knows this node
+	Nodes   int    // that accept tasks
 }
 
-// errNoSwarm says what to do about an engine that manages none.
 var errNoSwarm = errors.New("this Docker engine manages no swarm: make one by docker swarm init, or run this on a manager")
 
-// Swarm looks at the swarm of the engine.
+// Swarm describes the swarm of the engine. It fails if the engine manages no swarm.
 func (e *Engine) Swarm(ctx context.Context) (Swarm, error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	info, err := e.api.Info(ctx)
 	if err != nil {
@@ -53,33 +52,33 @@ func (e *Engine) readyNodes(ctx context.Context) (map[string]bool, error) {
 	return ready, nil
 }
 
-// Tasks are a service that does a number of tasks once each, every one on the network of its
-// node, as tasks of a swarm cannot have its process numbers.
+// Tasks is a swarm service that runs each of its tasks once. Tasks use the network of their node, because tasks
+// of a swarm cannot share its process numbers.
 type Tasks struct {
 	Name    string
 	Image   string
 	Command []string
-	// Env and Hostname can name the number of the task, from 0, as {{.Task.Slot}}.
+	// Env and Hostname may contain the number of the task, counted from 0, as {{.Task.Slot}}.
 	Env      []string
 	Hostname string
 	Job      string   // see JobLabel
 	Mounts   []string // paths of nodes, as "source:target"
 	Count    int
 	AtOnce   int
-	// Node is the only one that tasks run on; "" for any, each of which gets one at a time.
+	// Node is the only node that runs tasks; "" for any node, at most one task a node at a time.
 	Node string
-	// OnEachNode makes one task on every node, in place of Count.
+	// OnEachNode runs one task on every node, in place of Count.
 	OnEachNode bool
-	// Grace is how long a task may take to end when it is told to.
+	// Grace is how long a task may take to end after it was asked to.
 	Grace time.Duration
 }
 
-// mostFailures is how often a task is made again after it has failed.
+// mostFailures is how often a failed task is retried.
 const mostFailures = 2
 
-// StartTasks makes a service. The swarm makes a task again that fails, or whose node is gone.
+// StartTasks creates the service. The swarm retries a task that fails or whose node is gone.
 func (e *Engine) StartTasks(ctx context.Context, t Tasks) (id string, err error) {
-	ctx, cancel, err := e.making(ctx)
+	ctx, cancel, err := e.creationContext(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -130,17 +129,17 @@ func (t Tasks) mode() swarm.ServiceMode {
 // Task is one attempt at a task of a service.
 type Task struct {
 	Number int    // from 0
-	Node   string // that it was given to; "" for none yet
-	Done   bool   // it has done its work
-	// Alive: it waits for a node that takes it, or runs on one that answers.
+	Node   string // that runs the task; "" until it is assigned
+	Done   bool   // it has completed
+	// Alive: the task waits for a node to accept it, or runs on a node that is ready.
 	Alive bool
-	// Failed is what the swarm says of one that failed, or why it has to wait; "" for nothing.
+	// Failed is the swarm's reason why the task failed or has to wait; "" for none.
 	Failed string
 }
 
 // TasksOf lists the attempts at the tasks of a service.
 func (e *Engine) TasksOf(ctx context.Context, service string) ([]Task, error) {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	ready, err := e.readyNodes(ctx)
 	if err != nil {
@@ -161,15 +160,15 @@ func (e *Engine) TasksOf(ctx context.Context, service string) ([]Task, error) {
 	return all, nil
 }
 
-// RemoveTasks removes a service. Its tasks are told to end.
+// RemoveTasks removes a service, which asks its tasks to end.
 func (e *Engine) RemoveTasks(ctx context.Context, service string) error {
-	ctx, cancel := e.answering(ctx)
+	ctx, cancel := e.answerContext(ctx)
 	defer cancel()
 	return e.api.ServiceRemove(ctx, service)
 }
 
-// StopJob ends the tasks of a job that run on this node, which may take so long each. Docker 20.10 lets
-// tasks run on that are to be done once, when their service is removed.
+// StopJob ends the tasks of a job that run on this node. Each may take up to grace. It is needed because Docker
+// 20.10 lets tasks of a run-once service continue when the service is removed.
 func (e *Engine) StopJob(ctx context.Context, job string, grace time.Duration) error {
 	with := filters.NewArgs(filters.Arg("label", JobLabel+"="+job), filters.Arg("status", "running"))
 	running, err := e.api.ContainerList(ctx, container.ListOptions{Filters: with})
@@ -184,8 +183,8 @@ func (e *Engine) StopJob(ctx context.Context, job string, grace time.Duration) e
 	return all.Wait()
 }
 
-// RemoveJob removes the containers of the tasks of a job that have ended on this node: Docker 20.10
-// keeps those that ended before their service was removed.
+// RemoveJob removes the ended containers of a job from this node. Docker 20.10 keeps containers that ended
+// before their service was removed.
 func (e *Engine) RemoveJob(ctx context.Context, job string) error {
 	ctx, watchdog := watched(ctx, e.limits.answer)
 	defer watchdog.end()

@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// SilentError says that an engine has stopped answering. It is a deadline that has passed.
+// SilentError says that the engine has stopped answerContext. It matches context.DeadlineExceeded.
 type SilentError struct{ For time.Duration }
 
 func (e *SilentError) Error() string {
 	return fmt.Sprintf("the Docker engine has said nothing for %s: if it is stuck, restart it", e.For)
 }
 
-// Is makes it a context.DeadlineExceeded.
+// Is makes errors.Is match context.DeadlineExceeded.
 func (e *SilentError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// limits are how long an engine may be silent.
+// limits is how long an engine may be silent.
 type limits struct {
-	answer time.Duration // to a question, or to a request that makes or removes something
-	output time.Duration // while it makes an image; a download may take its time
+	answer time.Duration // after a question, or a request that creates or removes something
+	output time.Duration // while it builds or transfers an image; a download may take long
 }
 
-// usualLimits are those of every engine but in tests.
 func usualLimits() limits { return limits{answer: time.Minute, output: 10 * time.Minute} }
 
-// answering returns the context for a question, which an engine that is stuck never answers.
-func (l limits) answering(ctx context.Context) (context.Context, context.CancelFunc) {
+// answerContext returns the context for a request that a stuck engine would never answer.
+func (l limits) answerContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, l.answer, &SilentError{For: l.answer})
 }
 
-// watchdog ends a context when the engine was not heard for the limit.
+// watchdog cancels a context when the engine has been silent for the limit.
 type watchdog struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -45,24 +44,24 @@ func watched(ctx context.Context, limit time.Duration) (context.Context, *watchd
 	return ctx, w
 }
 
-// heard says that the engine does something.
+// heard restarts the limit, because the engine did something.
 func (w *watchdog) heard() { w.timer.Reset(w.limit) }
 
-// end ends the context, too.
+// end stops the watchdog and cancels its context.
 func (w *watchdog) end() {
 	w.timer.Stop()
 	w.cancel(nil)
 }
 
-// hearing is a stream from or to the engine that is heard when something is read of it.
-func (w *watchdog) hearing(stream io.Reader) io.Reader { return heardStream{stream, w} }
+// watching wraps a stream to or from the engine so that every read restarts the limit.
+func (w *watchdog) watching(stream io.Reader) io.Reader { return watchedStream{stream, w} }
 
-type heardStream struct {
+type watchedStream struct {
 	stream   io.Reader
 	watchdog *watchdog
 }
 
-func (s heardStream) Read(p []byte) (int, error) {
+func (s watchedStream) Read(p []byte) (int, error) {
 	n, err := s.stream.Read(p)
 	s.watchdog.heard()
 	return n, err

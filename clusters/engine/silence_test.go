@@ -13,8 +13,8 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// fakeEngine is an engine that answers a ping and what answers has, by the end of the path,
-// and nothing else.
+// fakeEngine serves an engine that answers pings and the given requests, matched by the end of their path.
+// Every other request hangs.
 func fakeEngine(t *testing.T, answers map[string]http.HandlerFunc) {
 	t.Helper()
 	end := make(chan struct{})
@@ -40,8 +40,8 @@ func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }
 
-// TestStuckNetworks: an engine that never answers for its networks is refused, and the
-// reason says what helps.
+// TestStuckNetworks: an engine that never answers a request for its networks is refused, and the reason says
+// what helps.
 func TestStuckNetworks(t *testing.T) {
 	fakeEngine(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // shorter than the usual limit
@@ -53,7 +53,7 @@ func TestStuckNetworks(t *testing.T) {
 	}
 }
 
-// connected is an engine that is there, and says nothing but what answers has.
+// connected returns a client of a fakeEngine that also answers the request for its networks.
 func connected(t *testing.T, answers map[string]http.HandlerFunc) *engine.Engine {
 	t.Helper()
 	all := map[string]http.HandlerFunc{"/networks": says("[]")}
@@ -69,8 +69,7 @@ func connected(t *testing.T, answers map[string]http.HandlerFunc) *engine.Engine
 	return docker
 }
 
-// TestStuck: whatever is asked of an engine that has stopped answering, there is an end to
-// the wait.
+// TestStuck: every request to an engine that has stopped answerContext ends.
 func TestStuck(t *testing.T) {
 	start := func(ctx context.Context, e *engine.Engine) error {
 		_, err := e.Start(ctx, engine.Spec{Name: "n", Attach: true})
@@ -126,7 +125,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// upgraded attaches to a container that says nothing.
+// upgraded lets a client attach to a container that never writes anything.
 func upgraded(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -134,7 +133,7 @@ func upgraded(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// TestSlowBuild: one that says something now and then may take as long as it likes.
+// TestSlowBuild: a build may take any time while it keeps writing output.
 func TestSlowBuild(t *testing.T) {
 	const limit = 3 * time.Second
 	docker := connected(t, map[string]http.HandlerFunc{"/build": func(w http.ResponseWriter, _ *http.Request) {
