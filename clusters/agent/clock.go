@@ -13,24 +13,22 @@ import (
 	"lockcheck/history"
 )
 
-// ClockDriver is a way to move the wall clock of a server.
+// ClockDriver names a way to move the wall clock of a server.
 type ClockDriver string
 
 const (
-	// Libfaketime is a library preloaded into the server, which reads the offset
-	// from a text file. It is the driver of a host that names none.
+	// Libfaketime is a library preloaded into the server that reads the offset from a text file. It is the
+	// default driver.
 	Libfaketime ClockDriver = "libfaketime"
-	// VDSO is package vdso: the server is started by a launcher.
+	// VDSO is the driver of package vdso, where a launcher starts the server.
 	VDSO ClockDriver = "vdso"
 )
 
-// ErrClock is what SetClock returns where the wall clock of the server cannot be
-// moved at all.
+// ErrClock is the error of SetClock where the server's wall clock cannot be moved at all.
 var ErrClock = errors.New("the wall clock of the server cannot be moved")
 
-// PrepareClock makes ready what the clock driver needs before the server starts;
-// for VDSO a launcher at the path. It keeps the reason if that fails, for SetClock
-// to return.
+// PrepareClock sets up what the clock driver needs before the server starts: for VDSO, a launcher at the path.
+// If that fails, SetClock returns the reason later.
 func (l *Local) PrepareClock(ctx context.Context, launcher string) {
 	if l.ClockFile == "" || l.ClockDriver != VDSO {
 		return
@@ -56,7 +54,7 @@ func (l Local) SetClockRate(_ context.Context, speed float64) (Moment, error) {
 	)
 }
 
-// moveClock has the driver of the server do it, and says when.
+// moveClock moves the clock with the server's driver, and returns when that was.
 func (l Local) moveClock(byVDSO, byFaketime func() error) (Moment, error) {
 	moment := Moment{From: history.Now()}
 	err := l.clockDriver(byVDSO, byFaketime)()
@@ -79,12 +77,12 @@ func (l Local) clockDriver(byVDSO, byFaketime func() error) func() error {
 	return func() error { return err }
 }
 
-// setFaketimeRate has to go back in time: libfaketime multiplies all time since it was loaded
-// into the server, and the offset makes up for what was before. When that was is known to
-// some milliseconds; by them, times the deviation from true speed, the clock steps.
+// setFaketimeRate sets the speed together with a compensating offset. libfaketime multiplies all time since it
+// was loaded into the server, so the offset takes back the part before now. The load time is known to some
+// milliseconds only. The clock steps by that error times the deviation from true speed.
 func (l Local) setFaketimeRate(speed float64) error {
 	if speed == 1 {
-		// The factor is named, or the one before would stay in force.
+		// Without a factor libfaketime would keep the previous one.
 		return replaceFile(l.ClockFile, "+0.000000000 x1\n")
 	}
 	age, err := l.age()
@@ -94,8 +92,8 @@ func (l Local) setFaketimeRate(speed float64) error {
 	return replaceFile(l.ClockFile, fmt.Sprintf("%+.9f x%.9f\n", (1-speed)*age.Seconds(), speed))
 }
 
-// age is how long libfaketime has been in the server. The start of the process does not tell
-// it: on a busy machine 0.1 s and more go by until the library is loaded.
+// age is how long libfaketime has been loaded in the server. The start time of the process is no substitute: on
+// a busy machine the library is loaded 0.1 s later or more.
 func (l Local) age() (time.Duration, error) {
 	pids, err := l.pids()
 	if err != nil {
@@ -105,7 +103,7 @@ func (l Local) age() (time.Duration, error) {
 	for _, pid := range pids {
 		info, err := os.Stat(faketimeFile(pid))
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it has ended, or shares that of its parent
+		case errors.Is(err, os.ErrNotExist): // the process has ended, or uses its parent's file
 		case err != nil:
 			return 0, err
 		default:
@@ -118,12 +116,12 @@ func (l Local) age() (time.Duration, error) {
 	return oldest, nil
 }
 
-// faketimeFile is what libfaketime shares with the children of a process: it is written when
-// the library is loaded, and not again.
+// faketimeFile is the file that libfaketime shares with the children of a process. It is written only when the
+// library is loaded.
 func faketimeFile(pid int) string { return "/dev/shm/faketime_shm_" + strconv.Itoa(pid) }
 
-// setFaketime replaces the file of libfaketime and never rewrites it: a server
-// that meets a truncated one exits.
+// setFaketime replaces the offset file and never rewrites it in place, because a server that reads a truncated
+// file exits.
 func setFaketime(path string, offset time.Duration) error {
 	content := strconv.AppendFloat(nil, offset.Seconds(), 'f', 9, 64)
 	if offset >= 0 {

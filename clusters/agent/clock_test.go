@@ -23,7 +23,7 @@ func TestSetFaketime(t *testing.T) {
 		t.Run(offset.String(), func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "n1")
 			host := Local{ClockFile: filepath.Join(folder, "offset"), ClockDriver: Libfaketime}
-			for range 2 { // the second time it replaces the first
+			for range 2 { // the second call replaces the first file
 				if _, err := host.SetClock(t.Context(), offset); err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +39,7 @@ func TestSetFaketime(t *testing.T) {
 	}
 }
 
-// TestSetVDSO: the file stays the same, because servers have it mapped.
+// TestSetVDSO: SetClock writes into the existing file, because servers have it mapped.
 func TestSetVDSO(t *testing.T) {
 	host := Local{ClockFile: filepath.Join(t.TempDir(), "n1", "offset"), ClockDriver: VDSO}
 	var first os.FileInfo
@@ -65,9 +65,8 @@ func TestSetVDSO(t *testing.T) {
 	}
 }
 
-// TestSetFaketimeRate: the time since libfaketime was loaded counts at the speed, so that
-// the offset takes back what was before; true speed is named, for libfaketime keeps a
-// speed that is not.
+// TestSetFaketimeRate: the offset compensates the time since libfaketime was loaded. A speed of 1 is written
+// out, because libfaketime keeps the previous speed otherwise.
 func TestSetFaketimeRate(t *testing.T) {
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
@@ -75,7 +74,7 @@ func TestSetFaketimeRate(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	server := []int{child.Process.Pid}
-	loaded := time.Now().Add(-time.Hour) // whatever the process itself says
+	loaded := time.Now().Add(-time.Hour) // whatever the process' own start time is
 	file := faketimeFile(child.Process.Pid)
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestSetFaketimeRate(t *testing.T) {
 	before := time.Since(loaded)
 	offset, factor := set(1.5)
 	after := time.Since(loaded)
-	// Sixteen digits do not say each billionth.
+	// Sixteen significant digits do not resolve every billionth.
 	if least, most := -0.5*after.Seconds()-1e-6, -0.5*before.Seconds()+1e-6; factor != 1.5 || offset < least || offset > most {
 		t.Errorf("factor %g, offset %g, want %g to %g", factor, offset, least, most)
 	}
@@ -121,8 +120,7 @@ func TestSetFaketimeRate(t *testing.T) {
 	}
 }
 
-// TestUnmovable: why a clock cannot be moved passes the wire, and is no failure of
-// anything else.
+// TestUnmovable: the reason why a clock cannot be moved crosses the wire, and other calls still work.
 func TestUnmovable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "offset")
 	broken := filepath.Join(t.TempDir(), "launcher")
@@ -131,7 +129,7 @@ func TestUnmovable(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		host Local
-		want string // "" if it can be moved
+		want string // "" if the clock can be moved
 	}{
 		"libfaketime needs no launcher": {Local{ClockFile: file, ClockDriver: Libfaketime}, ""},
 		"no clock":                      {Local{}, "cannot be moved"},

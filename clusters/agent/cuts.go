@@ -15,9 +15,8 @@ import (
 	"lockcheck/history"
 )
 
-// tablePrefix marks the nftables tables that are ours. Each cut has one of its
-// own, so that it comes and goes in one transaction with counters of its own,
-// and no other table is ever touched: Docker's DNS lives in one.
+// tablePrefix marks lockcheck's nftables tables. Each cut has its own table, so it comes and goes in one
+// transaction with its own counters. No other table is touched: Docker's DNS needs one.
 const tablePrefix = "lockcheck-"
 
 // Offsets of the addresses in an IPv4 header.
@@ -27,7 +26,7 @@ const (
 	addressLength     = 4
 )
 
-// applyCut lets the rules do something with the packets from and to the peers.
+// applyCut installs rules that do something with the packets from and to the peers.
 func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 	moment := Moment{From: history.Now()}
 	if len(cut.Peers) == 0 {
@@ -72,7 +71,7 @@ func addRule(conn *nftables.Conn, chain *nftables.Chain, offset uint32, ip net.I
 	}, then...)})
 }
 
-// drop counts and drops a share of the packets, all of them if it is 0.
+// drop counts and drops a share of the packets; all of them for 0.
 func drop(share float64) []expr.Any {
 	all := []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}
 	if share == 0 {
@@ -82,13 +81,13 @@ func drop(share float64) []expr.Any {
 	part := binary.BigEndian.AppendUint32(nil, uint32(math.Round(share*whole)))
 	return append([]expr.Any{
 		&expr.Numgen{Register: 1, Type: unix.NFT_NG_RANDOM, Modulus: whole},
-		// It is compared byte by byte.
+		// The comparison is byte by byte, so the random number must be big-endian.
 		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
 		&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: part},
 	}, all...)
 }
 
-// healCut removes a cut, and lets go on what waits in its queue, if it has one.
+// healCut removes a cut. Packets that wait in its queue, if it has one, are released.
 func healCut(id string, waiting *packetQueue) (moment Moment, dropped int64, err error) {
 	moment.From = history.Now()
 	conn, err := nftables.New()
@@ -116,8 +115,8 @@ func healCut(id string, waiting *packetQueue) (moment Moment, dropped int64, err
 	return moment, dropped, nil
 }
 
-// passAll removes the rules and then lets go on what waits, before the chains go:
-// with a chain the kernel drops what waits in any queue of the network.
+// passAll removes the rules and then releases the waiting packets, before the chains are removed. When a chain
+// is removed the kernel drops the packets that wait in any queue of the network namespace.
 func passAll(conn *nftables.Conn, table *nftables.Table, waiting *packetQueue) error {
 	conn.FlushTable(table)
 	if err := conn.Flush(); err != nil {
@@ -151,7 +150,7 @@ func findTable(conn *nftables.Conn, id string) (*nftables.Table, error) {
 	return nil, fmt.Errorf("no cut %q is in force", id)
 }
 
-// countDropped adds up the packet counters of our rules.
+// countDropped adds up the packet counters of a cut's rules.
 func countDropped(conn *nftables.Conn, table *nftables.Table) (int64, error) {
 	var dropped uint64
 	for _, name := range []string{"in", "out"} {

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inOwnNetwork runs f in a fresh network namespace, which ends with its thread.
-// f must stay on its goroutine.
+// inOwnNetwork runs f in a fresh network namespace that ends with its thread. f must not start goroutines that
+// use the network.
 func inOwnNetwork(t *testing.T, f func()) {
 	t.Helper()
 	refused := make(chan error, 1)
 	go func() {
 		defer close(refused)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			refused <- err
 			return
@@ -36,7 +36,7 @@ func inOwnNetwork(t *testing.T, f func()) {
 	}
 }
 
-// loopbackUp brings up the one interface of a fresh namespace.
+// loopbackUp brings up the loopback interface of a fresh namespace.
 func loopbackUp() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,8 +51,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, lo)
 }
 
-// TestCuts asks the kernel: what a cut drops, that two are independent, and
-// that a table that is not ours is never touched.
+// TestCuts checks with the kernel what a cut drops, that two cuts are independent, and that other tables are
+// never touched.
 func TestCuts(t *testing.T) {
 	inOwnNetwork(t, func() {
 		if err := loopbackUp(); err != nil {
@@ -82,7 +82,7 @@ func TestCuts(t *testing.T) {
 
 func cutAndHeal(t *testing.T, host Local) {
 	ctx := context.Background()
-	// All of 127/8 is this machine, so two addresses of it serve as peers.
+	// All of 127/8 is this machine, so two of its addresses serve as peers.
 	const one, other = "127.0.0.11", "127.0.0.12"
 	expect := func(when string, reachable map[string]bool, want ...string) {
 		t.Helper()
@@ -116,7 +116,7 @@ func cutAndHeal(t *testing.T, host Local) {
 		t.Errorf("heal f2: dropped %d, %v", dropped, err)
 	}
 	expect("both healed", map[string]bool{one: true, other: true})
-	// A cut that nothing runs into has dropped nothing.
+	// A cut that no packet meets has dropped nothing.
 	if _, err := host.Cut(ctx, Cut{ID: "f3", Peers: []string{"192.0.2.7"}}); err != nil {
 		t.Error(err)
 	}
@@ -125,8 +125,8 @@ func cutAndHeal(t *testing.T, host Local) {
 	}
 }
 
-// exchange sends a datagram to the address and back, on the calling thread: a
-// goroutine of the net package's resolver or dialler might be on another one.
+// exchange sends a datagram to the address and back on the calling thread. The net package's resolver or
+// dialler might use a goroutine on another thread, outside the namespace.
 func exchange(ip string) error {
 	var pair [2]int
 	for i := range pair {
@@ -146,7 +146,7 @@ func exchange(ip string) error {
 	if err != nil {
 		return err
 	}
-	// On loopback a datagram is there when the send returns, or never comes.
+	// On loopback a datagram has arrived when the send returns, or never arrives.
 	limit := unix.NsecToTimeval((200 * time.Millisecond).Nanoseconds())
 	if err := unix.SetsockoptTimeval(server, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		return err
@@ -158,7 +158,7 @@ func exchange(ip string) error {
 	return err
 }
 
-// refusedCuts: one that cannot be made in full is not made at all.
+// refusedCuts: a cut that cannot be made in full is not made at all.
 func refusedCuts(t *testing.T, host Local) {
 	ctx := context.Background()
 	for _, c := range []struct {

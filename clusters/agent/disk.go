@@ -17,13 +17,13 @@ func (Local) Wipe(_ context.Context, folder string) (Moment, error) {
 	return moment, err
 }
 
-// wipe leaves a folder that everybody can write: the agent is root, but the image of a
-// server can have a user of its own.
+// wipe leaves an empty folder that everybody can write. The agent is root, but the server's image may run as
+// another user.
 func wipe(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(folder, 0o777); err != nil { // whatever the umask is
+	if err := os.Chmod(folder, 0o777); err != nil { // regardless of the umask
 		return err
 	}
 	entries, err := os.ReadDir(folder)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWipe: the folder is there, is empty and can be written by everybody, whether it was
-// there before or not; what is next to it stays as it is.
+// TestWipe: the folder exists, is empty and can be written by everybody, whether it existed before or not. A
+// neighbouring folder is unchanged.
 func TestWipe(t *testing.T) {
 	parent := t.TempDir()
 	neighbour := filepath.Join(parent, "neighbour")

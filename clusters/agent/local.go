@@ -11,22 +11,20 @@ import (
 	"lockcheck/history"
 )
 
-// Local is the Host of this process' own namespaces, or of single processes.
+// Local is the Host of this process' own namespaces, or of chosen processes.
 type Local struct {
 	// PIDs lists the processes of the node; nil for all of the namespace.
 	PIDs func() ([]int, error)
-	// Send sends a signal to one of them; nil to go by its number. In a namespace where
-	// others start processes, too, the number may be that of another one by then.
+	// Send sends a signal to one process; nil to use its process number. In a namespace shared with others the
+	// number may belong to another process by then.
 	Send func(pid int, signal syscall.Signal) error
-	// Network is the network namespace if it belongs to the node alone. Without it
-	// the node cannot be cut off.
+	// Network is the network namespace if it belongs to the node alone; nil if the node cannot be cut off.
 	Network *Network
-	// ClockFile holds the offset of the server's wall clock for the driver; ""
-	// where the clock cannot be moved.
+	// ClockFile holds the offset of the server's wall clock for the driver; "" if the clock cannot be moved.
 	ClockFile   string
 	ClockDriver ClockDriver
 	unmovable   error // why the driver does not work here
-	// Probes and Address reach the server; nil on a node without one.
+	// Probes and Address reach the server; zero on a node without a server.
 	Probes  Probes
 	Address string
 }
@@ -121,8 +119,8 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	}
 }
 
-// hangUp ends a connection with a single packet: what is said in a parting that takes
-// several would be repeated across a cut, and counted as traffic that it met.
+// hangUp closes a connection with a single packet, a reset. A regular close takes several packets, which TCP
+// would retransmit across a cut. They would count as traffic that the cut has met.
 func hangUp(conn net.Conn) error {
 	if tcp, is := conn.(*net.TCPConn); is {
 		if err := tcp.SetLinger(0); err != nil {
@@ -155,8 +153,8 @@ func (l Local) Clock(ctx context.Context) (Reading, error) {
 	return reading, err
 }
 
-// readyLimit is how long a server may take to say that it can serve. One that is asked
-// while it comes up may never answer, as ZooKeeper does now and then, and must be asked anew.
+// readyLimit bounds one question for readiness. A server that is asked while it starts may never answer, as
+// ZooKeeper does now and then, and must be asked again.
 const readyLimit = 3 * time.Second
 
 // Ready implements Host.

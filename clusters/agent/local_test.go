@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestReadyUnanswered: a server that never answers one question can be asked the next.
+// TestReadyUnanswered: a server that never answers one question can still be asked the next.
 func TestReadyUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := Local{Probes: hanging{asked: make(chan struct{})}, Address: "n1"}
@@ -21,7 +21,7 @@ func TestReadyUnanswered(t *testing.T) {
 	})
 }
 
-// answering is a server that can serve.
+// answering is a server that is ready.
 type answering struct{ hanging }
 
 func (answering) Ready(context.Context, string) error { return nil }

@@ -10,15 +10,15 @@ import (
 	"github.com/google/nftables/xt"
 )
 
-// Network is a network namespace that belongs to one node alone, and what waits
-// in it. Its zero value is ready for use.
+// Network is a network namespace that belongs to one node alone, with its packet queues. Its zero value is
+// ready for use.
 type Network struct {
 	mu     sync.Mutex
-	opened uint16                  // how many queues there have been
-	queues map[string]*packetQueue // by id of the cut
+	opened uint16                  // how many queues have been opened
+	queues map[string]*packetQueue // by ID of the cut
 
 	trying  sync.Mutex
-	offered map[bool]error // what was tried: with a queue, or without
+	offered map[bool]error // results of trial cuts: with a queue (true), or without
 }
 
 func (n *Network) cut(cut Cut) (Moment, error) {
@@ -47,8 +47,8 @@ func (n *Network) cut(cut Cut) (Moment, error) {
 	return moment, nil
 }
 
-// applyQueue tries nftables' own expression first, which not every kernel has,
-// and then the ways in which iptables says it.
+// applyQueue tries nftables' own queue expression first, which not every kernel has, and then the two revisions
+// of iptables' NFQUEUE target.
 func applyQueue(cut Cut, number uint16) (Moment, error) {
 	ways := [][]expr.Any{
 		{&expr.Counter{}, &expr.Queue{Num: number, Flag: expr.QueueFlagBypass}},
@@ -66,8 +66,8 @@ func applyQueue(cut Cut, number uint16) (Moment, error) {
 	return Moment{}, refused
 }
 
-// iptablesQueue is the target NFQUEUE, with struct xt_NFQ_info_v2 or v3 of the
-// kernel's linux/netfilter/xt_NFQUEUE.h, padded as it asks.
+// iptablesQueue is the NFQUEUE target with struct xt_NFQ_info_v2 or v3 of the kernel's
+// linux/netfilter/xt_NFQUEUE.h, padded as the kernel requires.
 func iptablesQueue(revision uint32, number uint16) expr.Any {
 	const queues, bypass = 1, 1
 	info := make(xt.Unknown, 8)
@@ -89,14 +89,14 @@ func (n *Network) heal(id string) (Moment, int64, error) {
 	return moment, dropped, err
 }
 
-// nobody has this address (RFC 5737).
-const nobody = "192.0.2.1"
+// unusedAddress is an address that no machine has (RFC 5737).
+const unusedAddress = "192.0.2.1"
 
-// trial is the id of a cut that is only tried. No step is called so.
-const trial = "?"
+// trialID is the ID of a trial cut. No step of a schedule has this ID.
+const trialID = "?"
 
-// offers tries a cut from nobody, once: to take it back makes the kernel drop what
-// waits in the queues of other cuts.
+// offers tries a cut from an unused address, once for each kind. Removing a trial makes the kernel drop packets
+// that wait in the queues of other cuts.
 func (n *Network) offers(cut Cut) error {
 	n.trying.Lock()
 	defer n.trying.Unlock()
@@ -104,7 +104,7 @@ func (n *Network) offers(cut Cut) error {
 	if err, tried := n.offered[queued]; tried {
 		return err
 	}
-	cut.ID, cut.Peers = trial, []string{nobody}
+	cut.ID, cut.Peers = trialID, []string{unusedAddress}
 	_, err := n.cut(cut)
 	if err == nil {
 		_, _, err = n.heal(cut.ID)

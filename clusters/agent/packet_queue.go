@@ -14,25 +14,23 @@ import (
 )
 
 const (
-	// queueLength is how many packets wait in a queue at most, both directions
-	// together. What comes on top is lost, as with tc netem, whose limit it is too.
+	// queueLength bounds the packets that wait in a queue, both directions together. Further packets are lost,
+	// as with tc netem, which has the same limit.
 	queueLength = 1000
-	// headerLength is how much of a packet the kernel shows us: only its length
-	// matters.
+	// headerLength is how much of each packet the kernel copies to us. Only the packet's length matters.
 	headerLength = 20
-	// queueBuffer holds news of all that may wait, of which the kernel
-	// loses the packets that it has no space to tell us.
+	// queueBuffer has space for notices of all packets that may wait. The kernel drops a packet when there is
+	// no space for its notice.
 	queueBuffer = 4 << 20
 	// hookInput is NF_INET_LOCAL_IN.
 	hookInput = 1
 )
 
-// packetQueue holds the packets of a cut back until they are due. A cut whose agent has
-// died delays nothing: the rules let pass what nobody takes.
+// packetQueue holds the packets of a cut back until they are due. If the agent dies the cut delays nothing,
+// because the rules let packets pass when no process reads the queue.
 //
-// To TCP a packet that waits here on its way out is one that its own host has not
-// sent yet: it does not send it again, and a connection with several of them
-// waiting (four, on Linux 6.18) sends no more until one goes on.
+// To TCP, an outbound packet that waits here is one that its own host has not sent yet. TCP does not retransmit
+// it. A connection with several such packets (four, on Linux 6.18) sends nothing more until one is released.
 type packetQueue struct {
 	queue    *nfqueue.Nfqueue
 	cut      Cut
@@ -43,10 +41,10 @@ type packetQueue struct {
 	releases sync.WaitGroup
 }
 
-// direction holds the packets of one direction. They keep their order.
+// direction holds the packets of one direction, in their order.
 type direction struct {
 	waiting chan packet
-	last    time.Time // when the one before is due
+	last    time.Time // when the previous packet is due
 }
 
 type packet struct {
@@ -81,14 +79,14 @@ func (q *packetQueue) listen(ctx context.Context) error {
 	if err := q.queue.Con.SetReadBuffer(queueBuffer); err != nil {
 		return err
 	}
-	// News that was lost is not worth the end of all others.
+	// A lost notice must not end the stream of notices.
 	if err := q.queue.SetOption(netlink.NoENOBUFS, true); err != nil {
 		return err
 	}
 	return q.queue.RegisterWithErrorFunc(ctx, q.receive, func(error) int { return 1 })
 }
 
-// receive seldom waits: the kernel queues no more packets than a direction holds.
+// receive seldom blocks: the kernel queues no more packets than a direction holds.
 func (q *packetQueue) receive(news nfqueue.Attribute) int {
 	if news.PacketID == nil || news.Hook == nil {
 		return 0
@@ -100,15 +98,15 @@ func (q *packetQueue) receive(news nfqueue.Attribute) int {
 	way.last = q.cut.due(time.Now(), way.last, length(news))
 	select {
 	case way.waiting <- packet{*news.PacketID, way.last}:
-	case <-q.stopped: // the direction may be full of packets that the kernel has given up
+	case <-q.stopped: // the direction may be full of packets that the kernel has dropped
 	}
 	return 0
 }
 
-// length of a packet in bytes.
+// length returns the length of a packet in bytes.
 func length(news nfqueue.Attribute) int64 {
 	switch {
-	case news.CapLen != nil: // only of those that were not shown in full
+	case news.CapLen != nil: // set only if the packet was not copied in full
 		return int64(*news.CapLen)
 	case news.Payload != nil:
 		return int64(len(*news.Payload))
@@ -116,8 +114,7 @@ func length(news nfqueue.Attribute) int64 {
 	return 0
 }
 
-// due says when a packet of some bytes goes on, which came behind one that is due
-// at last.
+// due returns when a packet of a length in bytes goes on. last is when the packet before it is due.
 func (c Cut) due(now, last time.Time, bytes int64) time.Time {
 	at := now.Add(c.Delay)
 	if c.Jitter > 0 {
@@ -141,8 +138,7 @@ func (q *packetQueue) release(waiting <-chan packet) {
 			timer.Reset(time.Until(p.due))
 			select {
 			case <-timer.C:
-				// A verdict that the kernel does not take is of a packet that it
-				// has given up.
+				// The kernel refuses a verdict for a packet that it has dropped meanwhile.
 				_ = q.queue.SetVerdict(p.id, nfqueue.NfAccept)
 			case <-q.stopped:
 				return
@@ -153,14 +149,14 @@ func (q *packetQueue) release(waiting <-chan packet) {
 	}
 }
 
-// flush lets go on, in their order, what waits and what the kernel has not reported.
+// flush releases, in their order, all waiting packets, and those that the kernel has not reported yet.
 func (q *packetQueue) flush() error {
 	q.stop()
 	q.releases.Wait()
 	return q.queue.SetVerdictBatch(math.MaxInt32, nfqueue.NfAccept)
 }
 
-// close ends the queue. The kernel drops what is still in it.
+// close ends the queue. The kernel drops the packets that are still in it.
 func (q *packetQueue) close() {
 	q.stop()
 	q.releases.Wait()

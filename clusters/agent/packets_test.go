@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the far end of the links under test, and here the near one: two
-// addresses of loopback.
+// peer is the far end of the links under test, here the near end: two addresses of loopback.
 const peer, here = "127.0.0.11", "127.0.0.1"
 
-// link is a pair of datagram sockets, used on the calling thread only, for that one
-// is in the network under test.
+// link is a pair of datagram sockets. Only the calling thread may use it, because that thread is in the network
+// under test.
 type link struct {
 	near, far         int
 	nearPort, farPort unix.Sockaddr
@@ -53,12 +52,12 @@ func datagramSocket(ip string) (int, unix.Sockaddr, error) {
 	return socket, bound, errors.Join(err, nameErr)
 }
 
-// send sends the number n in a datagram of some bytes to the far end.
+// send sends the number n to the far end, in a datagram of a length in bytes.
 func (l *link) send(n uint32, bytes int) error {
 	return unix.Sendto(l.near, numbered(n, bytes), 0, l.farPort)
 }
 
-// reply sends it to the near end.
+// reply sends the number n to the near end.
 func (l *link) reply(n uint32, bytes int) error {
 	return unix.Sendto(l.far, numbered(n, bytes), 0, l.nearPort)
 }
@@ -69,14 +68,14 @@ func numbered(n uint32, bytes int) []byte {
 	return text
 }
 
-// next receives a number; flags as in recvfrom(2).
+// next receives a number. The flags are those of recvfrom(2).
 func next(socket, flags int) (uint32, error) {
 	var text [2048]byte
 	_, _, err := unix.Recvfrom(socket, text[:], flags)
 	return binary.BigEndian.Uint32(text[:4]), err
 }
 
-// count is how many of the numbers from 0 on arrive, in their order.
+// count checks that the numbers from 0 arrive in order, as many as wanted.
 func (l *link) count(t *testing.T, want uint32) {
 	t.Helper()
 	for n := range want {
@@ -87,7 +86,7 @@ func (l *link) count(t *testing.T, want uint32) {
 	}
 }
 
-// arrives sends a number and waits for it.
+// arrives sends a number and waits until it arrives.
 func (l *link) arrives(n uint32) error {
 	if err := l.send(n, 4); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (l *link) arrives(n uint32) error {
 	return err
 }
 
-// heldBack sends a number and looks whether it is there already.
+// heldBack sends a number and checks that it does not arrive at once.
 func (l *link) heldBack(n uint32) error {
 	if err := l.send(n, 4); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (l *link) heldBack(n uint32) error {
 	return nil
 }
 
-// onLink runs f in a network of its own with a link.
+// onLink runs f with a link in a fresh network namespace.
 func onLink(t *testing.T, f func(Local, *link)) {
 	t.Helper()
 	inOwnNetwork(t, func() {
@@ -143,8 +142,8 @@ func cutPeer(t *testing.T, host Local, cut Cut) bool {
 	return true
 }
 
-// healed heals a cut and checks how many packets met it, -1 for any number, and
-// that the link is as it was.
+// healed heals a cut. It checks how many packets the cut dropped or held back (-1 for any number), and that the
+// link works again.
 func healed(t *testing.T, host Local, l *link, id string, met int64) int64 {
 	t.Helper()
 	_, dropped, err := host.Heal(t.Context(), id)
@@ -168,7 +167,7 @@ func TestLoss(t *testing.T) {
 		}
 		arrived := 0
 		for n := range uint32(datagrams) {
-			// The sender is told of what is dropped on its way out.
+			// The sender gets EPERM when its outbound packet is dropped.
 			if err := l.send(n, 4); err != nil && !errors.Is(err, unix.EPERM) {
 				t.Error(err)
 				return
@@ -210,7 +209,7 @@ func TestLoss(t *testing.T) {
 	})
 }
 
-// TestDelay: both directions, no less than asked for, in order.
+// TestDelay: both directions are delayed by no less than asked for, and packets keep their order.
 func TestDelay(t *testing.T) {
 	const datagrams, delay, jitter = 50, 40 * time.Millisecond, 10 * time.Millisecond
 	onLink(t, func(host Local, l *link) {
@@ -257,7 +256,7 @@ func TestDelay(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	// The lengths of an IPv4 header and a UDP header come on top.
+	// Headers of IPv4 and UDP come on top.
 	const datagrams, bytes, rate = 10, 972, 50_000
 	onLink(t, func(host Local, l *link) {
 		if !cutPeer(t, host, Cut{ID: "f1", Rate: rate}) {
@@ -282,8 +281,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestHealReleases: what waits when a cut is healed goes on at once and in order,
-// and so does what comes behind it.
+// TestHealReleases: packets that wait when a cut is healed are released at once and in order, and so are later
+// packets.
 func TestHealReleases(t *testing.T) {
 	const datagrams = 100
 	for name, cut := range map[string]Cut{
@@ -311,7 +310,7 @@ func TestHealReleases(t *testing.T) {
 	}
 }
 
-// TestTwoDelays: each cut has a queue of its own, and a packet goes through both.
+// TestTwoDelays: each cut has its own queue, and a packet passes both.
 func TestTwoDelays(t *testing.T) {
 	onLink(t, func(host Local, l *link) {
 		for _, id := range []string{"f1", "f2"} {
@@ -341,7 +340,7 @@ func TestTwoDelays(t *testing.T) {
 	})
 }
 
-// TestDeadAgent: with nobody to release them, packets must not wait for ever.
+// TestDeadAgent: packets must not wait for ever when their agent is dead.
 func TestDeadAgent(t *testing.T) {
 	onLink(t, func(host Local, l *link) {
 		if !cutPeer(t, host, Cut{ID: "f1", Delay: time.Hour}) {
@@ -350,18 +349,18 @@ func TestDeadAgent(t *testing.T) {
 		if err := l.heldBack(0); err != nil {
 			t.Errorf("alive: %v", err)
 		}
-		host.Network.queues["f1"].close() // as the end of its process does
+		host.Network.queues["f1"].close() // as when its process ends
 		if err := l.arrives(1); err != nil {
 			t.Errorf("dead: %v", err)
 		}
-		// Its successor finds the rules.
+		// The next agent finds the rules.
 		if _, met, err := (Local{Network: new(Network)}).Heal(t.Context(), "f1"); err != nil || met != 2 {
 			t.Errorf("%d met it, %v, want 2", met, err)
 		}
 	})
 }
 
-// TestAnswer: a connection takes a delay there and a delay back.
+// TestAnswer: an answer takes the delay twice, there and back.
 func TestAnswer(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	onLink(t, func(host Local, l *link) {
@@ -380,7 +379,7 @@ func TestAnswer(t *testing.T) {
 			return
 		}
 		answer("during", 2*delay)
-		// An attempt and its refusal.
+		// An attempt to connect and its refusal.
 		healed(t, host, l, "f1", 2)
 		answer("after", 1)
 		if !cutPeer(t, host, Cut{ID: "f2"}) {
@@ -393,7 +392,7 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// TestOffers: what a kernel has is found out without leaving anything behind.
+// TestOffers: finding out what the kernel supports leaves nothing behind.
 func TestOffers(t *testing.T) {
 	kinds := []Cut{{}, {Loss: 0.5}, {Delay: time.Second}, {Rate: 1000}}
 	onLink(t, func(host Local, l *link) {
@@ -413,7 +412,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestRefusedDelays: one that cannot be made in full leaves no queue.
+// TestRefusedDelays: a cut that cannot be made in full leaves no queue.
 func TestRefusedDelays(t *testing.T) {
 	onLink(t, func(host Local, l *link) {
 		ctx := t.Context()

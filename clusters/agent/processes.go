@@ -15,15 +15,14 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// numbers maps signals to those of the kernel.
-var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL}
+// signalNumbers maps signals to the kernel's numbers.
+var signalNumbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL}
 
-// signalAll sends the signal to each process that list returns, the oldest first, again until
-// a pass finds no new one: a process may fork while the others are being stopped. Those that
-// go on do so in the other order: a worker, which is older than its client, is then never
-// active while that is stopped.
+// signalAll sends the signal to each process that list returns, the oldest first. It repeats until a pass finds
+// no new process, because a process may fork while others are being stopped. Continue goes from the youngest to
+// the oldest. A worker is older than its client, so the worker never runs while its client is stopped.
 func signalAll(signal Signal, list func() ([]int, error), send func(pid int, number syscall.Signal) error) (Moment, error) {
-	number, known := numbers[signal]
+	number, known := signalNumbers[signal]
 	if !known {
 		return Moment{}, fmt.Errorf("unknown signal %q", signal)
 	}
@@ -62,9 +61,8 @@ func signalAll(signal Signal, list func() ([]int, error), send func(pid int, num
 	return moment, nil
 }
 
-// inspect reads the state of processes from /proc. One that is gone is left out,
-// and one that has ended and only waits to be collected: on a node those whose
-// parent was killed wait for as long as the node lasts.
+// inspect reads the state of processes from /proc. It leaves out processes that are gone and zombies. On a node
+// a zombie whose parent was killed remains as long as the node.
 func inspect(pids []int) ([]Process, error) {
 	var processes []Process
 	for _, pid := range pids {
@@ -91,7 +89,7 @@ func inspectOne(pid int) (Process, error) {
 		command, state, err := readStat(task)
 		switch {
 		case gone(err):
-			continue // one thread that ended is not the process
+			continue // one ended thread does not end the process
 		case err != nil:
 			return p, err
 		}
@@ -110,14 +108,13 @@ func inspectOne(pid int) (Process, error) {
 	return p, nil
 }
 
-// freezerWaits are the functions of the kernel in which frozen threads wait: the second
-// where the compiler has made the first a part of it, the third for other freezers. A
-// thread that waits for anything else waits elsewhere.
+// freezerWaits are the kernel functions in which frozen threads wait. The compiler may inline the first into
+// the second; the third is for other freezers. A thread that waits for anything else waits elsewhere.
 var freezerWaits = []string{"do_freezer_trap", "get_signal", "__refrigerator"}
 
-// frozen says whether the freezer keeps a thread, of which the folder is in /proc. One that
-// has ended does nothing either. Where the kernel does not tell in which function a thread
-// waits, which takes the rights of a debugger, none is known to be kept.
+// frozen says whether the freezer keeps a thread, whose folder is in /proc. An ended thread counts as frozen,
+// because it does nothing. Reading wchan takes a debugger's rights; without them the thread does not count as
+// frozen.
 func frozen(state byte, folder string) bool {
 	switch state {
 	case 'D', 'Z', 'X':
@@ -129,11 +126,11 @@ func frozen(state byte, folder string) bool {
 	return false
 }
 
-// gone tells that a process or thread has ended since it was listed.
+// gone reports that a process or thread has ended since it was listed.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
-// readStat returns the command and the state letter of a stat file. The
-// command stands in parentheses and may contain any character.
+// readStat returns the command and the state letter of a stat file. The command is in parentheses and may
+// contain any character.
 func readStat(path string) (command string, state byte, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -146,7 +143,7 @@ func readStat(path string) (command string, state byte, err error) {
 	return string(data[open+1 : end]), data[end+2], nil
 }
 
-// everyProcess lists the processes of this namespace other than this one.
+// everyProcess lists the processes of this namespace, without this one.
 func everyProcess() ([]int, error) {
 	pids, err := processes.All()
 	return slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err

@@ -17,7 +17,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestReadStat: the command is the process' own to choose.
+// TestReadStat: a process chooses its own command name.
 func TestReadStat(t *testing.T) {
 	for _, c := range []struct {
 		name, text, command string
@@ -54,7 +54,7 @@ func TestReadStat(t *testing.T) {
 	}
 }
 
-// sleeper starts a child that does nothing, and ends with the test.
+// sleeper starts a child that sleeps until the test ends.
 func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	command := exec.Command("sleep", "3600")
@@ -62,10 +62,10 @@ func sleeper(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // the test may have done it
+		_ = command.Process.Kill() // the test may have killed it
 		_ = command.Wait()
 	})
-	// Until exec has happened the child carries our own name.
+	// Until execve the child carries the name of this binary.
 	clustertest.Eventually(t, 10*time.Second, func() error {
 		p, err := inspectOne(command.Process.Pid)
 		if err == nil && p.Command != "sleep" {
@@ -76,7 +76,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return command
 }
 
-// local is the host of the children.
+// local is a host of the given children.
 func local(children ...*exec.Cmd) Local {
 	return Local{PIDs: func() ([]int, error) {
 		var pids []int
@@ -87,7 +87,7 @@ func local(children ...*exec.Cmd) Local {
 	}}
 }
 
-// awaitStopped waits until all processes are stopped, or none is.
+// awaitStopped waits until the host has n processes and all of them are stopped, or none is.
 func awaitStopped(t *testing.T, host Host, n int, stopped bool) {
 	t.Helper()
 	clustertest.Eventually(t, 10*time.Second, func() error {
@@ -107,7 +107,7 @@ func awaitStopped(t *testing.T, host Host, n int, stopped bool) {
 	})
 }
 
-// TestSignal stops two processes and not the one next to them.
+// TestSignal stops two processes and leaves a third alone.
 func TestSignal(t *testing.T) {
 	host, bystander := local(sleeper(t), sleeper(t)), local(sleeper(t))
 	awaitStopped(t, host, 2, false)
@@ -154,11 +154,11 @@ func TestSignalNobody(t *testing.T) {
 	}
 }
 
-// TestSignalChild: what is sent to a child itself reaches it, and after its end nobody,
-// even if its number is still listed: it may be that of another process.
+// TestSignalChild: a signal through the child's handle reaches it. After its end the signal reaches no process,
+// even if the child's number is still listed, because the number may be reused.
 func TestSignalChild(t *testing.T) {
 	child, bystander := sleeper(t), sleeper(t)
-	host := local(bystander) // who has got the number, so to speak
+	host := local(bystander) // stands for a process that has reused the number
 	host.Send = func(_ int, signal syscall.Signal) error { return child.Process.Signal(signal) }
 	if _, err := host.Signal(t.Context(), Stop); err != nil {
 		t.Fatal(err)
@@ -176,8 +176,7 @@ func TestSignalChild(t *testing.T) {
 	awaitStopped(t, local(bystander), 1, true)
 }
 
-// TestSignalNewcomers: what a process forks while the others are being stopped
-// is stopped too.
+// TestSignalNewcomers: a process forked while the others are being stopped is stopped, too.
 func TestSignalNewcomers(t *testing.T) {
 	children := []*exec.Cmd{sleeper(t)}
 	var host Local
@@ -197,7 +196,7 @@ func TestSignalNewcomers(t *testing.T) {
 	awaitStopped(t, host, 4, true)
 }
 
-// TestFrozen: a thread in state S that the freezer keeps is told from one that waits.
+// TestFrozen: a thread in state S is frozen only if it waits in the freezer.
 func TestFrozen(t *testing.T) {
 	for _, c := range []struct {
 		state byte
@@ -220,8 +219,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestFreezer: what the kernel of this machine shows of a process that control groups of
-// version 2 freeze, and of the same process before and after.
+// TestFreezer compares what this machine's kernel shows of a process before, while and after cgroup version 2
+// freezes it.
 func TestFreezer(t *testing.T) {
 	group := freezerGroup(t)
 	child := sleeper(t)
@@ -244,8 +243,8 @@ func TestFreezer(t *testing.T) {
 	}
 }
 
-// freezerGroup makes a control group of version 2, which takes root, and removes it when
-// what is in it has ended.
+// freezerGroup makes a control group of version 2, which takes root. It removes the group when its processes
+// have ended.
 func freezerGroup(t *testing.T) string {
 	t.Helper()
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
@@ -267,8 +266,8 @@ func freezerGroup(t *testing.T) string {
 	return ""
 }
 
-// TestInspectWhileThreadsEnd: a process whose threads come and go is there all
-// the time. Left out, it could make a pause look proven that is none.
+// TestInspectWhileThreadsEnd: a process whose threads come and go is always listed. If it were left out, a
+// pause could look proven that is not.
 func TestInspectWhileThreadsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var churn sync.WaitGroup
@@ -276,7 +275,7 @@ func TestInspectWhileThreadsEnd(t *testing.T) {
 		churn.Go(func() {
 			for ctx.Err() == nil {
 				var thread sync.WaitGroup
-				// A goroutine that ends locked takes its thread with it.
+				// A goroutine that ends while locked ends its thread, too.
 				thread.Go(runtime.LockOSThread)
 				thread.Wait()
 			}
@@ -310,7 +309,7 @@ func TestEveryProcess(t *testing.T) {
 	}
 }
 
-// TestReadingOffset: the offset is known only as well as the question took time.
+// TestReadingOffset: the offset is known as precisely as the question was short.
 func TestReadingOffset(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
@@ -331,7 +330,7 @@ func TestReadingOffset(t *testing.T) {
 	}
 }
 
-// TestCannot: what a host cannot do it says, and never pretends to have done.
+// TestCannot: a host returns an error for everything that it cannot do.
 func TestCannot(t *testing.T) {
 	host := local(sleeper(t))
 	for what, do := range map[string]func() error{

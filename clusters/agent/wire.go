@@ -14,23 +14,23 @@ import (
 	"lockcheck/history"
 )
 
-// request and reply are the two lines of one call.
+// request and reply are one line each, the two of a call.
 type request struct {
 	ID     int64 `json:"id"`
 	Method string
 	Signal Signal        `json:",omitempty"`
 	Cut    Cut           `json:",omitzero"`
-	Target string        `json:",omitempty"` // address to dial, or id of a cut
+	Target string        `json:",omitempty"` // address to dial, ID of a cut, or folder
 	Span   time.Duration `json:",omitempty"` // clock offset or time limit
 	Speed  float64       `json:",omitempty"` // of a clock
-	// Until ends the call at the agent, on the monotonic clock that both sides share: a stopped agent
-	// may read it long after it was sent. 0 for no end.
+	// Until is the deadline of the call on the monotonic clock, which caller and agent share. A stopped agent
+	// may read a request long after it was sent. 0 for no deadline.
 	Until int64 `json:",omitempty"`
 }
 
 type reply struct {
 	ID int64 `json:"id"`
-	// Now is the monotonic clock of the agent.
+	// Now is the agent's monotonic clock when it replied.
 	Now       int64         `json:",omitempty"`
 	Error     string        `json:",omitempty"`
 	NoAnswer  bool          `json:",omitempty"` // the error is ErrNoAnswer
@@ -47,17 +47,16 @@ type reply struct {
 	Span      time.Duration `json:",omitempty"`
 }
 
-// ErrOtherClock is what every call returns to an agent whose monotonic clock is not ours:
-// the times in a history would belong to two clocks.
+// ErrOtherClock is the error of every call to an agent whose monotonic clock is not ours. The times in a
+// history would come from two clocks.
 var ErrOtherClock = errors.New("the engine is on another machine, and its clock is not ours: run lockcheck there")
 
 // callLimit bounds a call whose context has no deadline.
 const callLimit = 30 * time.Second
 
-// Serve answers calls from the input until it ends. Questions run side by side: a
-// probe that hangs must not keep a fault from being healed. Actions run one after
-// another, and not at all once their caller has given up: a late one could undo
-// what came after it.
+// Serve answers calls from the input until it ends. Questions run concurrently, because a probe that hangs must
+// not keep a fault from being healed. Actions run one after another. An action whose caller has given up is not
+// performed, because it could undo a later one.
 func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,15 +72,15 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 			answer := perform(ctx, host, r, &actions)
 			mu.Lock()
 			defer mu.Unlock()
-			// Without a reader there is nobody left to tell.
+			// If the reader is gone no caller is left.
 			_ = answers.Encode(answer)
 		}()
 	}
 	return lines.Err()
 }
 
-// changes says whether a method changes anything.
-func changes(method string) bool {
+// isAction says whether a method is an action.
+func isAction(method string) bool {
 	switch method {
 	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe":
 		return true
@@ -97,7 +96,7 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 	}
 	answer.ID = r.ID
 	defer func() { answer.Now = history.Now() }()
-	if changes(r.Method) {
+	if isAction(r.Method) {
 		actions.Lock()
 		defer actions.Unlock()
 		if ctx.Err() != nil {
@@ -154,10 +153,9 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 
 // Remote is the Host behind an agent process.
 type Remote struct {
-	// lines go to the agent by one writer: who waits for an agent that takes none
-	// must be able to give up.
+	// lines go to the agent through one goroutine, so that a caller can give up on an agent that reads nothing.
 	lines chan message
-	gone  chan struct{} // closed with err
+	gone  chan struct{} // closed when err is set
 
 	mu      sync.Mutex
 	last    int64
@@ -165,7 +163,7 @@ type Remote struct {
 	err     error // why no more answers will come
 }
 
-// message is a request as it is sent.
+// message is an encoded request.
 type message struct {
 	id   int64
 	text []byte
@@ -173,11 +171,11 @@ type message struct {
 
 var _ Host = (*Remote)(nil)
 
-// errGone is what calls get when the agent's output has ended.
+// errGone is the error of calls after the agent's output has ended.
 var errGone = errors.New("the agent is gone")
 
-// Connect talks to the agent behind the two streams. When its output has ended
-// lastWords says what it had to complain about; it may wait for that.
+// Connect talks to the agent behind two streams. When the agent's output has ended, lastWords returns what the
+// agent wrote on its standard error; it may block until that is known.
 func Connect(input io.Writer, output io.Reader, lastWords func() string) *Remote {
 	r := &Remote{lines: make(chan message), gone: make(chan struct{}), waiting: make(map[int64]chan reply)}
 	go r.transmit(input)
@@ -208,7 +206,7 @@ func (r *Remote) receive(output io.Reader, lastWords func() string) {
 		case err == nil:
 			r.deliver(answer)
 			continue
-		case errors.As(err, &garbled): // it may still run, and complain
+		case errors.As(err, &garbled): // the agent may still run, so its last words are not awaited
 			r.close(fmt.Errorf("%w: %w", errGone, err))
 		default:
 			r.close(goneWith(lastWords()))
@@ -217,7 +215,7 @@ func (r *Remote) receive(output io.Reader, lastWords func() string) {
 	}
 }
 
-// goneWith is errGone with what the agent wrote before.
+// goneWith is errGone with what the agent wrote on its standard error.
 func goneWith(words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return errGone
@@ -231,7 +229,7 @@ func (r *Remote) deliver(answer reply) {
 	}
 }
 
-// forget returns who waits for an answer, and expects it no more.
+// forget removes a call from the waiting ones and returns its channel.
 func (r *Remote) forget(id int64) chan<- reply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,15 +282,15 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	}
 }
 
-// clockError is an ErrClock that came with its own words.
+// clockError is an ErrClock with the agent's own text.
 type clockError string
 
 func (e clockError) Error() string        { return string(e) }
 func (e clockError) Is(target error) bool { return target == ErrClock }
 
-// send hands a request to the writer, and returns where its answer will be.
+// send hands a request to the writer, and returns the channel for its reply.
 func (r *Remote) send(ctx context.Context, call request) (<-chan reply, error) {
-	waiter, err := r.expect(&call)
+	waiter, err := r.registerCall(&call)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +301,7 @@ func (r *Remote) send(ctx context.Context, call request) (<-chan reply, error) {
 	}
 	select {
 	case r.lines <- message{call.ID, append(text, '\n')}:
-	case <-r.gone: // whoever waits was told
+	case <-r.gone: // close has answered every waiting call
 	case <-ctx.Done():
 		r.forget(call.ID)
 		return nil, fmt.Errorf("agent: %s: %w", call.Method, ctx.Err())
@@ -311,8 +309,8 @@ func (r *Remote) send(ctx context.Context, call request) (<-chan reply, error) {
 	return waiter, nil
 }
 
-// expect gives the request its number.
-func (r *Remote) expect(call *request) (<-chan reply, error) {
+// registerCall numbers the request and registers a channel for its reply.
+func (r *Remote) registerCall(call *request) (<-chan reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {

@@ -16,8 +16,7 @@ import (
 	"lockcheck/history"
 )
 
-// connected is a host behind the wire. Its agent ends when stop is called, or
-// with the test.
+// connected returns a host behind the wire. Its agent ends when stop is called, or with the test.
 func connected(t *testing.T, host Host) (remote *Remote, stop func()) {
 	t.Helper()
 	requests, input := io.Pipe()
@@ -39,7 +38,7 @@ func connected(t *testing.T, host Host) (remote *Remote, stop func()) {
 
 func silent() string { return "" }
 
-// TestWire runs real signals on real processes through the wire.
+// TestWire sends real signals to real processes through the wire.
 func TestWire(t *testing.T) {
 	child, bystander := sleeper(t), sleeper(t)
 	remote, _ := connected(t, local(child))
@@ -60,7 +59,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// answers is a host that only knows answers, to see what the wire makes of them.
+// answers is a host that returns fixed answers, to check what the wire does with them.
 type answers struct {
 	Local
 	moment  Moment
@@ -93,7 +92,7 @@ func (a answers) Clock(context.Context) (Reading, error)  { return a.reading, a.
 func (a answers) Ready(context.Context) error             { return a.fail }
 func (a answers) Version(context.Context) (string, error) { return "7.0.15", a.fail }
 
-// TestWireCarries: every method of Host arrives whole, with its error.
+// TestWireCarries: every method of Host crosses the wire completely, with its error.
 func TestWireCarries(t *testing.T) {
 	now := time.Now().UTC()
 	for _, fail := range []error{nil, errors.New("no such cut")} {
@@ -171,10 +170,10 @@ func TestWireUnknownMethod(t *testing.T) {
 	if _, err := remote.call(t.Context(), request{Method: "dance"}); err == nil || !strings.Contains(err.Error(), "dance") {
 		t.Errorf("got %v", err)
 	}
-	awaitStopped(t, remote, 1, false) // the agent goes on
+	awaitStopped(t, remote, 1, false) // the agent continues
 }
 
-// hanging is a server that never answers; asked is closed once it was asked.
+// hanging is a server that never answers. asked is closed when it is asked.
 type hanging struct{ asked chan struct{} }
 
 func (h hanging) Ready(ctx context.Context, _ string) error {
@@ -213,21 +212,20 @@ func TestWireHangingProbe(t *testing.T) {
 	}
 }
 
-// TestWireDeadline: the caller's deadline ends the call at the agent too, which
-// nothing else would.
+// TestWireDeadline: the caller's deadline ends the call at the agent, too. Nothing else would end it.
 func TestWireDeadline(t *testing.T) {
 	probe := hanging{asked: make(chan struct{})}
 	remote, _ := connected(t, Local{Probes: probe, Address: "n1"})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := remote.Ready(ctx)
-	// Either side may be the first to see it.
+	// Either side may notice the deadline first.
 	if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestWireTooLate: an action that reaches the agent when its caller has given up is not done.
+// TestWireTooLate: an action is not performed if its caller gave up before the agent read it.
 func TestWireTooLate(t *testing.T) {
 	for _, left := range []time.Duration{-1, time.Minute} {
 		host := answers{cuts: make(chan Cut, 1)}
@@ -259,7 +257,7 @@ func TestWireConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// TestWireAgentGone: a call under way and every later one fail, at once.
+// TestWireAgentGone: a pending call and every later call fail at once.
 func TestWireAgentGone(t *testing.T) {
 	host := local(sleeper(t))
 	probe := hanging{asked: make(chan struct{})}
@@ -280,7 +278,7 @@ func TestWireAgentGone(t *testing.T) {
 	}
 }
 
-// TestWireLastWords: who asks an agent that died is told why, if it said so.
+// TestWireLastWords: calls to a dead agent fail with what the agent wrote before it died.
 func TestWireLastWords(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                               errGone.Error(),
@@ -288,7 +286,7 @@ func TestWireLastWords(t *testing.T) {
 		"lockcheck: \ngoroutine 1 [run]": errGone.Error() + ": lockcheck: \ngoroutine 1 [run]",
 	} {
 		remote := Connect(io.Discard, strings.NewReader(""), func() string { return words })
-		for range 2 { // perhaps under way, and later
+		for range 2 { // the first call may be pending when the output ends
 			if _, err := remote.Processes(t.Context()); err == nil || err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
 			}
@@ -296,8 +294,7 @@ func TestWireLastWords(t *testing.T) {
 	}
 }
 
-// TestWireFull: who asks an agent that reads nothing can give up, and so can the
-// next one.
+// TestWireFull: a caller can give up on an agent that reads nothing, and so can the next caller.
 func TestWireFull(t *testing.T) {
 	requests, input := io.Pipe()
 	output, answers := io.Pipe()
@@ -320,7 +317,7 @@ func TestWireGarbage(t *testing.T) {
 		}
 	})
 	t.Run("from the agent", func(t *testing.T) {
-		complains := func() string { select {} } // for as long as it runs
+		complains := func() string { select {} } // never returns, as while the agent runs
 		remote := Connect(io.Discard, strings.NewReader("panic: oops\n"), complains)
 		if _, err := remote.Processes(t.Context()); err == nil || !strings.HasPrefix(err.Error(), errGone.Error()) {
 			t.Errorf("got %v", err)
@@ -333,8 +330,8 @@ func TestWireGarbage(t *testing.T) {
 	})
 }
 
-// TestOtherClock: an agent whose monotonic clock is not ours is not believed, even where
-// its engine looks like one on this machine.
+// TestOtherClock: an agent whose monotonic clock is not ours is refused, even if its engine seems to be on this
+// machine.
 func TestOtherClock(t *testing.T) {
 	for _, c := range []struct {
 		name  string
