@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock file has three int64 of this machine's byte order: the offset in ns, which is
-// added to true time; and the billionths by which the clock is too fast, counted from the
-// true time, in ns, that is behind them.
+// A clock file holds three int64 in this machine's byte order. The first is the offset in ns, which is added to
+// true time. The second is by how many billionths the clock runs fast. The third is the true time, in ns, from
+// which the speed counts.
 const (
 	offsetAt  = 0
 	tooFastAt = 8
@@ -23,31 +23,30 @@ const (
 	clockSize = 24
 )
 
-// SetClock moves the clock of all servers that have the file, at once. A file
-// that is not there is created, with its folder; one that is there is never
-// replaced, because running servers have it mapped. The offset stays in force
-// for servers that are launched later.
+// SetClock moves the clock of all servers that use the file, at once. A missing file is created, with its
+// folder. An existing file is never replaced, because running servers have it mapped. The offset also applies
+// to servers that are launched later.
 func SetClock(path string, offset time.Duration) error {
 	return change(path, func(clock []byte) { store(clock, offsetAt, offset.Nanoseconds()) })
 }
 
-// SetClockRate lets that clock run at a speed, in seconds a second, from where SetClock has
-// put it; 1 takes back all that came of another speed, and so does another one.
+// SetClockRate lets that clock run at a speed, in seconds a second, from the time that SetClock has set. A new
+// speed, 1 included, takes back the deviation that earlier speeds have caused.
 func SetClockRate(path string, speed float64) error {
 	return change(path, func(clock []byte) {
-		// While the clock is not too fast, since when does not matter; servers read it last.
+		// While tooFast is 0 the value of since does not matter. Servers read since last.
 		store(clock, tooFastAt, 0)
 		store(clock, sinceAt, time.Now().UnixNano())
 		store(clock, tooFastAt, int64(math.Round((speed-1)*1e9)))
 	})
 }
 
-// change changes a clock file, which is made if it is not there.
+// change changes a clock file, which is created if it is missing.
 func change(path string, change func(clock []byte)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Readable by all: the server may run as any user.
+	// Readable by everybody: the server may run as any user.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -59,7 +58,8 @@ func change(path string, change func(clock []byte)) error {
 	return nil
 }
 
-// mapped lends the file as memory: write(2) guarantees less to those who have it mapped.
+// mapped passes the file as memory to change, because write(2) guarantees less to processes that have the file
+// mapped.
 func mapped(file *os.File, change func(clock []byte)) error {
 	if err := file.Truncate(clockSize); err != nil {
 		return err
@@ -72,7 +72,7 @@ func mapped(file *os.File, change func(clock []byte)) error {
 	return unix.Munmap(clock)
 }
 
-// store writes one of the numbers by a single store: a server must not read one half of it.
+// store writes one number with a single store, so that a server never reads half of it.
 func store(clock []byte, at int, n int64) {
 	atomic.StoreInt64((*int64)(unsafe.Pointer(&clock[at])), n)
 }

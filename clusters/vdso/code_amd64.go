@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// The code that replaces that of the vDSO. Each function makes the system call,
-// which never goes wrong where the vDSO does not, and moves the time by a clock file at
-// an address. It changes only registers that the System V ABI lets a callee change.
+// This is the code that replaces the vDSO's. Each function makes the system call, which fails only where the
+// vDSO's function does, and moves the time by the clock file at an address. It changes only registers that the
+// System V ABI lets a callee change.
 
-// replacements maps the functions of the vDSO to what makes their replacement.
+// replacements maps each replaced function of the vDSO to the generator of its replacement.
 var replacements = map[string]func(offset uint64) []byte{
 	"__vdso_clock_gettime": clockGettime,
 	"__vdso_gettimeofday":  gettimeofday,
 	"__vdso_time":          seconds,
 }
 
-// add moves a time of r8 seconds and rax nanoseconds, not negative, by what the clock file
-// at the address says: r8 becomes the seconds, rdx the nanoseconds, at least 0 and less
-// than 1e9. It also uses rax and rcx. How fast is read before since when, or a speed that is
-// being set would count from 1970. The product has 128 bits; the quotient has 64 for as
-// long as the clock is not off by centuries.
+// add moves a non-negative time of r8 seconds and rax nanoseconds by the clock file at the address. The results
+// are r8, the seconds, and rdx, the nanoseconds from 0 to below 1e9. It also uses rax and rcx. It reads tooFast
+// before since, or a speed that is just being set would count from 1970. The product has 128 bits. The quotient
+// fits into 64 bits unless the clock is off by centuries.
 func add(clock uint64) []byte {
 	billion := []byte{0x00, 0xca, 0x9a, 0x3b}
 	return slices.Concat(
@@ -71,8 +70,7 @@ func clockGettime(offset uint64) []byte {
 	)
 }
 
-// gettimeofday is int gettimeofday(struct timeval *, struct timezone *). The
-// first may be NULL.
+// gettimeofday is int gettimeofday(struct timeval *, struct timezone *). The first pointer may be NULL.
 func gettimeofday(offset uint64) []byte {
 	move := slices.Concat(
 		[]byte{0x4c, 0x8b, 0x07},                               //  mov r8, [rdi]
@@ -99,9 +97,8 @@ func gettimeofday(offset uint64) []byte {
 	)
 }
 
-// seconds is time_t time(time_t *). The pointer may be NULL. It asks for
-// CLOCK_REALTIME_COARSE as the vDSO does: SYS_time has no fraction, to which a
-// fraction in the offset could be added.
+// seconds is time_t time(time_t *). The pointer may be NULL. Like the vDSO it reads CLOCK_REALTIME_COARSE.
+// SYS_time would return no fraction to add the offset's fraction to.
 func seconds(offset uint64) []byte {
 	return slices.Concat(
 		[]byte{0x57},                         //    push rdi
@@ -123,7 +120,7 @@ func seconds(offset uint64) []byte {
 	)
 }
 
-// jump goes on at an address. It takes the place of the beginning of a function.
+// jump continues at an address. It overwrites the beginning of a function.
 func jump(to uint64) []byte {
 	return slices.Concat(
 		[]byte{0x48, 0xb8}, word(to), //            mov rax, to
@@ -131,9 +128,8 @@ func jump(to uint64) []byte {
 	)
 }
 
-// reap waits for the end of a child and goes on at an address. Its caller has no
-// use for the registers yet: the kernel starts a program with zeros in them, and
-// so does this.
+// reap waits for the end of a child and continues at an address. It leaves zeros in the registers that it uses,
+// as the kernel does when it starts a program.
 func reap(child uint32, then uint64) []byte {
 	wait := slices.Concat(
 		[]byte{0xbf}, binary.LittleEndian.AppendUint32(nil, child), // mov edi, child

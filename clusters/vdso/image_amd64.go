@@ -13,12 +13,12 @@ import (
 // image is the vDSO of a process.
 type image struct {
 	base      uint64
-	functions map[string]uint64 // addresses of those that we replace
+	functions map[string]uint64 // addresses of the replaced functions
 	syscall   uint64            // address of a syscall instruction
 }
 
-// area finds the vDSO in a process' /proc/PID/maps.
-func area(maps io.Reader) (from, to uint64, err error) {
+// findVDSO finds the vDSO in a process' /proc/PID/maps.
+func findVDSO(maps io.Reader) (from, to uint64, err error) {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		if !strings.HasSuffix(lines.Text(), "[vdso]") {
@@ -57,7 +57,7 @@ func parse(content []byte, base uint64) (image, error) {
 	return found, found.find(file)
 }
 
-// text returns the executable segment of a vDSO, and where it is from its base.
+// text returns the executable segment of a vDSO and its offset from the base.
 func text(file *elf.File) (at uint64, code []byte, err error) {
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_LOAD && segment.Flags&elf.PF_X != 0 && segment.Vaddr == segment.Off {
@@ -68,8 +68,7 @@ func text(file *elf.File) (at uint64, code []byte, err error) {
 	return 0, nil, errors.New("vDSO: no code where it is expected")
 }
 
-// find looks for all functions that we replace. The kernel has them since 2.6
-// under these names.
+// find looks up all functions to be replaced. The kernel has had them under these names since 2.6.
 func (i image) find(file *elf.File) error {
 	symbols, err := file.DynamicSymbols()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec becomes the program with its arguments, its clock moved by the file from
-// its first instruction on. It returns only if that fails; the process may also
-// be killed after its helper has said why on the standard error.
+// Exec becomes the program with its arguments. The file moves the program's clock from its first instruction
+// on. Exec returns only if it fails. The process may also be killed, after its helper has written the reason to
+// standard error.
 func Exec(clockFile string, command []string) error {
 	if len(command) == 0 {
 		return errProgram
@@ -30,7 +30,7 @@ func Exec(clockFile string, command []string) error {
 		return fmt.Errorf("clock file: %w", err)
 	}
 	defer clock.Close()
-	// The helper traces this thread, so execve must be called by it.
+	// The helper traces this thread, so this thread must call execve.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	descriptor := int(clock.Fd())
@@ -43,8 +43,8 @@ func Exec(clockFile string, command []string) error {
 	return &os.PathError{Op: "execute", Path: program, Err: syscall.Exec(program, command, os.Environ())}
 }
 
-// find finds a program as the container runtime does. A script is refused: its
-// interpreter would be patched, and not what the script executes.
+// find looks a program up as the container runtime does. It refuses a script: the interpreter would be patched,
+// but not the programs that the script executes.
 func find(name string) (string, error) {
 	program, err := exec.LookPath(name)
 	if err != nil {
@@ -65,7 +65,7 @@ func find(name string) (string, error) {
 	return program, nil
 }
 
-// beTraced starts the helper and returns when it is ready for execve.
+// beTraced starts the helper and returns when the helper is ready for execve.
 func beTraced(order order) error {
 	helper := exec.Command("/proc/self/exe", TraceCommand)
 	helper.Stderr = os.Stderr
@@ -80,17 +80,17 @@ func beTraced(order order) error {
 	if err := helper.Start(); err != nil {
 		return err
 	}
-	// Where the Yama module lets parents only trace their children. Without Yama
-	// the call fails, and the failure does no harm.
+	// The Yama module lets only a parent trace its children, unless allowed here. Without Yama the call fails,
+	// which does no harm.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(helper.Process.Pid), 0, 0, 0)
-	if err := agree(order, input, output); err != nil {
+	if err := sendOrder(order, input, output); err != nil {
 		return errors.Join(err, input.Close(), helper.Wait())
 	}
 	return nil
 }
 
-// agree gives the order and waits for the answer.
-func agree(order order, input io.Writer, output io.Reader) error {
+// sendOrder sends the order and waits for the answer.
+func sendOrder(order order, input io.Writer, output io.Reader) error {
 	if err := json.NewEncoder(input).Encode(order); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestMain is also each of the hidden commands, for what starts this binary.
+// TestMain also runs the hidden commands, for code that starts this binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		run := map[string]func() error{
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(clustertest.Main(m))
 }
 
-// clockAt makes a clock file.
+// clockAt makes a clock file with an offset.
 func clockAt(t *testing.T, offset time.Duration) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "n1", "clock")
@@ -48,7 +48,7 @@ func clockAt(t *testing.T, offset time.Duration) string {
 	return path
 }
 
-// self is this binary.
+// self returns the path of this test binary.
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -79,7 +79,7 @@ func built(t *testing.T, command ...string) string {
 	return path
 }
 
-// teller is a running program from testdata.
+// teller is a running program from testdata that prints its clocks.
 type teller struct {
 	t     *testing.T
 	pid   int
@@ -111,11 +111,11 @@ func start(t *testing.T, command ...string) *teller {
 	return &teller{t: t, pid: program.Process.Pid, input: input, lines: bufio.NewScanner(output)}
 }
 
-// moved tells which clocks follow the file. The others must not.
+// moved is the set of clocks that follow the file. The other clocks must not.
 var moved = map[string]bool{"realtime": true, "coarse": true, "gettimeofday": true, "time": true, "time-stored": true}
 
-// at asks for all clocks and judges them: a clock that is off by so much tells a
-// time between the two that the kernel told, so far off.
+// at asks for all clocks and checks them. A clock that is off by the offset must lie between two true times of
+// the kernel, moved by the offset.
 func (p *teller) at(order string, offset time.Duration) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.input, order+"\n"); err != nil {
@@ -133,7 +133,7 @@ func (p *teller) at(order string, offset time.Duration) {
 			before, after = before+offset.Nanoseconds(), after+offset.Nanoseconds()
 		}
 		now := seconds*1e9 + fraction*unit
-		// Two clocks of one unit have been rounded down.
+		// Rounding down may move the clock and the bound by one unit each.
 		if fraction < 0 || fraction*unit >= 1e9 || now <= before-2*unit || now > after {
 			p.t.Errorf("at %s %s: %d s and %d of %d ns, not between %d and %d", offset, name, seconds, fraction, unit, before, after)
 		}
@@ -143,7 +143,7 @@ func (p *teller) at(order string, offset time.Duration) {
 	}
 }
 
-// children lists those of a process.
+// children lists the children of a process.
 func children(t *testing.T, parent int) []string {
 	t.Helper()
 	var found []string
@@ -154,7 +154,7 @@ func children(t *testing.T, parent int) []string {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if fields[1] == strconv.Itoa(parent) {
@@ -170,14 +170,13 @@ var programs = map[string][]string{
 	"static C":  {"gcc", "-static", "testdata/clocks.c"},
 }
 
-// offsets are where a fraction carries over, in both directions, where it does
-// not, and beyond 1970.
+// offsets cover a carry of the fraction in both directions, no carry, and times before 1970.
 var offsets = []time.Duration{
 	0, time.Hour, -time.Hour, 1, -1, 999_999_999, -999_999_999, 500 * time.Millisecond, -1500 * time.Millisecond,
 	time.Second, -time.Second, 100 * 365 * 24 * time.Hour, -60 * 365 * 24 * time.Hour, 0,
 }
 
-// TestClocks moves the clock of running programs, of each kind.
+// TestClocks moves the clock of running programs of each kind.
 func TestClocks(t *testing.T) {
 	for name, source := range programs {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestClocks(t *testing.T) {
 			if strays := children(t, server.pid); len(strays) > 0 {
 				t.Errorf("the helper is still there: %q", strays)
 			}
-			// One that is started later finds the offset in force.
+			// A program that is started later gets the offset in force.
 			if err := SetClock(clock, -time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -204,8 +203,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestRate lets the clock of a running program run fast and slow: by its own answers it does,
-// by its monotonic clock it does not, and then it is true again.
+// TestRate lets the clock of a running program run fast, slow, and at true speed again. The program's wall
+// clock follows and its monotonic clock does not.
 func TestRate(t *testing.T) {
 	clock := clockAt(t, time.Hour)
 	command := append(Launcher(self(t), clock), self(t), NowCommand)
@@ -229,7 +228,7 @@ func TestRate(t *testing.T) {
 		}
 		return wall, elapsed
 	}
-	// The program is stopped between its two clocks now and then: of some answers the best counts.
+	// The program may be preempted between its two clock reads, so the best of several answers counts.
 	runsAt := func(speed float64) error {
 		wall, elapsed := now()
 		nextWall, next := wall, elapsed
@@ -261,7 +260,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestForks: what was forked before a step sees it too.
+// TestForks: a process forked before a step sees the step, too.
 func TestForks(t *testing.T) {
 	clock := clockAt(t, time.Hour)
 	server := start(t, append(Launcher(self(t), clock), built(t, programs["dynamic C"]...))...)
@@ -275,8 +274,7 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// TestControl: without the launcher the same programs pass the same judgement at
-// true time only.
+// TestControl: without the launcher the same programs pass the same check at true time only.
 func TestControl(t *testing.T) {
 	for name, source := range programs {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +289,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestTwoServers: each has the clock of its own file.
+// TestTwoServers: each server follows the clock of its own file.
 func TestTwoServers(t *testing.T) {
 	program := built(t, programs["static Go"]...)
 	first, second := clockAt(t, time.Hour), clockAt(t, 0)
@@ -306,8 +304,8 @@ func TestTwoServers(t *testing.T) {
 	other.at("", -time.Minute)
 }
 
-// TestUnchanged: a launched program has what it would have anyway, and the number
-// of the process that was started.
+// TestUnchanged: a launched program has the environment that it would have anyway, and the number of the
+// process that was started.
 func TestUnchanged(t *testing.T) {
 	t.Setenv("LOCKCHECK_TEST", "a b\n$c")
 	clock := clockAt(t, 0)
@@ -335,7 +333,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be launched with a clock that can be moved does not run.
+// TestRefused: a program whose clock could not be moved does not run.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
@@ -377,8 +375,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSignalsOnTheWay: a process that is stopped and continued while it is being
-// patched becomes the server all the same.
+// TestSignalsOnTheWay: a process that is stopped and continued while it is being patched still becomes the
+// server.
 func TestSignalsOnTheWay(t *testing.T) {
 	clock := clockAt(t, time.Hour)
 	binary := clustertest.Binary(t)
@@ -395,17 +393,17 @@ func TestSignalsOnTheWay(t *testing.T) {
 		if err := harass(launched.Process, ended); err != nil {
 			t.Fatal(err)
 		}
-		if err := judge(told.String(), before.Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
+		if err := checkTime(told.String(), before.Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// harass sends signals that have no effect until the process has ended.
+// harass sends harmless signals until the process has ended.
 func harass(process *os.Process, ended <-chan error) error {
 	for {
 		for _, signal := range []os.Signal{syscall.SIGSTOP, syscall.SIGURG, syscall.SIGCONT, syscall.SIGCHLD} {
-			_ = process.Signal(signal) // it may have ended
+			_ = process.Signal(signal) // the process may have ended
 			select {
 			case err := <-ended:
 				return err

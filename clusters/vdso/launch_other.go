@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// errArch is what all attempts end with here.
+// errArch is the error of every attempt on this architecture.
 var errArch = fmt.Errorf("the vDSO can be patched on amd64 only, and this is %s", runtime.GOARCH)
 
 // Exec fails on this architecture.

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Prepare puts this binary where servers find it as their launcher, unless it is
-// there, and makes sure by a trial that launching from there works: the kernel,
-// the engine or its machine may forbid it.
+// Prepare installs this binary where servers find it as their launcher, unless it is there. A trial launch then
+// checks that it works: the kernel, the engine or the machine may forbid tracing.
 func Prepare(ctx context.Context, launcher string) error {
 	if err := Install(launcher); err != nil {
 		return fmt.Errorf("launcher: %w", err)
 	}
-	return try(ctx, launcher, tryLimit)
+	return tryLaunch(ctx, launcher, tryLimit)
 }
 
-// Install copies this binary to a path, unless there is something. Others may do the same at the same time.
+// Install copies this binary to a path, unless a file exists there. Several processes may do so at the same
+// time.
 func Install(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -34,14 +34,14 @@ func Install(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Not its path, where another binary may be by now.
+	// Not by its path, where another binary may be by now.
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
 	}
 	defer self.Close()
-	// A process that is started meanwhile would have the file open for writing until it
-	// becomes its program, and a file that is open for writing cannot be executed.
+	// A process forked meanwhile would keep the file open for writing until its own execve. A file that is open
+	// for writing cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".launcher-")
@@ -59,25 +59,23 @@ func Install(path string) error {
 	return nil
 }
 
-// Offsets on trial are those that no clock has by accident; from the first to the second
-// is further than any trial lasts.
+// No clock has the trial's offsets by accident. The step between the two is longer than any trial.
 const (
 	tryOffset   = -1234567 * time.Millisecond
 	tryNextStep = 2345678 * time.Millisecond
 )
 
 const (
-	// tryLimit is how long a trial may take. One that hangs must not keep the run from
-	// starting, which only cannot have clock faults then. A machine with fifty busy processes
-	// took more than 10 s.
+	// tryLimit bounds a trial. A trial that hangs must not keep the run from starting; the run only has no
+	// clock faults then. A machine with fifty busy processes took more than 10 s.
 	tryLimit = 30 * time.Second
-	// tryEnd is how long after it is killed its output may stay open.
+	// tryEnd is how long the output of a killed trial may stay open.
 	tryEnd = time.Second
 )
 
-// try launches a program that tells the time under a clock that is off, moves that clock,
-// and has the program tell it again, and how much time went by on its monotonic clock.
-func try(ctx context.Context, launcher string, limit time.Duration) error {
+// tryLaunch launches a program under a moved clock and asks it for the time. It then moves the clock, and asks for
+// the time again and for the time that passed on the program's monotonic clock.
+func tryLaunch(ctx context.Context, launcher string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	folder, err := os.MkdirTemp("", "lockcheck-")
@@ -92,7 +90,7 @@ func try(ctx context.Context, launcher string, limit time.Duration) error {
 	command := append(Launcher(launcher, clockFile), launcher, NowCommand)
 	trial := exec.CommandContext(ctx, command[0], command[1:]...)
 	trial.WaitDelay, trial.SysProcAttr = tryEnd, &syscall.SysProcAttr{Setpgid: true}
-	// The launcher has a child, which would stay, and be taken for a process of the node.
+	// The launcher has a child. If it survived it would be taken for a process of the node.
 	trial.Cancel = func() error { return syscall.Kill(-trial.Process.Pid, syscall.SIGKILL) }
 	var complaint bytes.Buffer
 	trial.Stderr = &complaint
@@ -118,7 +116,7 @@ func try(ctx context.Context, launcher string, limit time.Duration) error {
 // converse asks the program on trial for the time before and after its clock is moved.
 func converse(input io.Writer, told *bufio.Scanner, clockFile string, began time.Time) error {
 	told.Scan()
-	if err := judge(told.Text(), began.Add(tryOffset), time.Now().Add(tryOffset)); err != nil {
+	if err := checkTime(told.Text(), began.Add(tryOffset), time.Now().Add(tryOffset)); err != nil {
 		return err
 	}
 	moved := time.Now()
@@ -132,13 +130,13 @@ func converse(input io.Writer, told *bufio.Scanner, clockFile string, began time
 	wall, elapsed, _ := strings.Cut(told.Text(), " ")
 	now := time.Now()
 	return errors.Join(
-		judge(wall, moved.Add(tryOffset+tryNextStep), now.Add(tryOffset+tryNextStep)),
-		judgeElapsed(elapsed, now.Sub(began)),
+		checkTime(wall, moved.Add(tryOffset+tryNextStep), now.Add(tryOffset+tryNextStep)),
+		checkElapsed(elapsed, now.Sub(began)),
 	)
 }
 
-// judge tells whether a time that was told is between two.
-func judge(told string, from, to time.Time) error {
+// checkTime checks that a reported time lies between two times.
+func checkTime(told string, from, to time.Time) error {
 	now, err := strconv.ParseInt(strings.TrimSpace(told), 10, 64)
 	if err != nil {
 		return err
@@ -149,9 +147,9 @@ func judge(told string, from, to time.Time) error {
 	return nil
 }
 
-// judgeElapsed tells whether no more time went by on the monotonic clock of the program
-// than there was: with that clock the leases of servers would move, which go by it.
-func judgeElapsed(told string, atMost time.Duration) error {
+// checkElapsed checks that the program's monotonic clock moved no further than true time. Leases of servers are
+// measured by that clock, and must not move.
+func checkElapsed(told string, atMost time.Duration) error {
 	elapsed, err := strconv.ParseInt(told, 10, 64)
 	if err != nil {
 		return err
@@ -162,9 +160,8 @@ func judgeElapsed(told string, atMost time.Duration) error {
 	return nil
 }
 
-// Now tells the wall clock as this process sees it, in ns since 1970. For each line of
-// the input it tells it again, and how long it was since the first time by the monotonic
-// clock of this process, in ns.
+// Now prints the wall clock as this process sees it, in ns since 1970. For each line of input it prints the
+// wall clock again, and the ns since the first time by this process' monotonic clock.
 func Now(in io.Reader, out io.Writer) error {
 	first := time.Now()
 	if _, err := fmt.Fprintln(out, first.UnixNano()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestPrepare: several agents prepare one launcher, as those of a run do.
+// TestPrepare: several agents prepare one launcher at the same time, as in a run.
 func TestPrepare(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		if err := Prepare(t.Context(), filepath.Join(t.TempDir(), "launcher")); err == nil {
@@ -45,7 +45,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestPrepareFails: a launcher that does not work is found out.
+// TestPrepareFails: a launcher that does not work is detected.
 func TestPrepareFails(t *testing.T) {
 	for name, c := range map[string]struct{ launcher, want string }{
 		"it fails and says why":  {"#!/bin/sh\necho no ptrace here >&2\nexit 3\n", "no ptrace here"},
@@ -68,8 +68,8 @@ func TestPrepareFails(t *testing.T) {
 	}
 }
 
-// TestTryHangs: a trial that hangs is given up and leaves nothing behind; one that does
-// not is none the worse for the limit.
+// TestTryHangs: a trial that hangs is abandoned and leaves nothing behind. A trial that works is unaffected by
+// the limit.
 func TestTryHangs(t *testing.T) {
 	folder := t.TempDir()
 	hanging, pids := filepath.Join(folder, "launcher"), filepath.Join(folder, "pids")
@@ -78,7 +78,7 @@ func TestTryHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const limit = 2 * time.Second
-	if err := try(t.Context(), hanging, limit); err == nil || !strings.Contains(err.Error(), "not told the time within 2s") {
+	if err := tryLaunch(t.Context(), hanging, limit); err == nil || !strings.Contains(err.Error(), "not told the time within 2s") {
 		t.Errorf("got %v", err)
 	}
 	text, err := os.ReadFile(pids)
@@ -100,7 +100,7 @@ func TestTryHangs(t *testing.T) {
 	if err := Install(working); err != nil {
 		t.Fatal(err)
 	}
-	if err := try(t.Context(), working, tryLimit); err != nil {
+	if err := tryLaunch(t.Context(), working, tryLimit); err != nil {
 		t.Errorf("one that works: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestJudge(t *testing.T) {
 	for told, good := range map[string]bool{
 		"100000000007\n": true, "100000000008": true, "100000000006": false, "100000000009": false, "": false, "soon": false,
 	} {
-		if err := judge(told, at, at.Add(1)); (err == nil) != good {
+		if err := checkTime(told, at, at.Add(1)); (err == nil) != good {
 			t.Errorf("%q: %v", told, err)
 		}
 	}
@@ -120,21 +120,21 @@ func TestJudgeElapsed(t *testing.T) {
 	for told, good := range map[string]bool{
 		"0": true, "1000000000": true, "1000000001": false, "-1": false, "": false, "soon": false,
 	} {
-		if err := judgeElapsed(told, time.Second); (err == nil) != good {
+		if err := checkElapsed(told, time.Second); (err == nil) != good {
 			t.Errorf("%q: %v", told, err)
 		}
 	}
 }
 
-// TestConverse: a program whose monotonic clock moves with its wall clock is found out,
-// and one whose wall clock alone does is not.
+// TestConverse: a program whose monotonic clock moves with its wall clock is detected, and a program whose wall
+// clock alone moves passes.
 func TestConverse(t *testing.T) {
 	for name, moves := range map[string]bool{"its monotonic clock moves, too": true, "it stands": false} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			input, answer := &bytes.Buffer{}, &bytes.Buffer{}
 			fmt.Fprintln(answer, began.Add(tryOffset).UnixNano())
-			// The clock is asked again after it was moved, which is now at the earliest.
+			// The clock must not be read before it was moved, so the answer is made when it is read.
 			script := io.MultiReader(answer, later(func() string {
 				elapsed := time.Since(began)
 				if moves {
@@ -150,7 +150,7 @@ func TestConverse(t *testing.T) {
 	}
 }
 
-// later is a text that is made when it is read, once.
+// later is a text that is made once, when it is read.
 func later(text func() string) io.Reader { return &lateText{make: text} }
 
 type lateText struct {

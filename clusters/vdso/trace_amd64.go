@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// order is what the launcher wants of its helper.
+// order is the request of the launcher to its helper.
 type order struct {
-	Thread int // that will execute the server
-	Clock  int // its open clock file, a descriptor that survives
+	Thread int // will execute the server
+	Clock  int // descriptor of the open clock file, inherited across execve
 }
 
-// answer tells the launcher whether it may execute the server.
+// answer says whether the launcher may execute the server; an empty Error means yes.
 type answer struct{ Error string }
 
-// Trace is the helper of a launcher, which it reads its order from and answers:
-// it patches what the launcher executes and returns before that has run. On an
-// error the process that it patches dies as soon as this one ends.
+// Trace is the helper of a launcher. It reads the launcher's order, answers it, patches the program that the
+// launcher executes, and returns before that program has run. After an error the traced process is killed as
+// soon as this process ends.
 func Trace(in io.Reader, out io.Writer) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -47,7 +47,7 @@ func Trace(in io.Reader, out io.Writer) error {
 func (t *tracee) patchAtExec(clock int) error {
 	switch err := t.awaitExec(); {
 	case errors.Is(err, errExited):
-		return nil // it could not execute the server, and tells so itself
+		return nil // the launcher could not execute the server, and reports that itself
 	case err != nil:
 		return err
 	}
@@ -60,9 +60,8 @@ func (t *tracee) patchAtExec(clock int) error {
 	return nil
 }
 
-// patch redirects the functions of the vDSO, and lets the program begin by
-// waiting for the end of this process, its child: it must not become one of the
-// server's.
+// patch redirects the functions of the vDSO. It also lets the program begin by waiting for the end of this
+// process. This process is the program's child, and must not remain among the server's children.
 func (t *tracee) patch(clock int) error {
 	var start unix.PtraceRegs
 	if err := unix.PtraceGetRegs(t.pid, &start); err != nil {
@@ -98,7 +97,7 @@ func (t *tracee) image() (image, error) {
 		return image{}, err
 	}
 	defer maps.Close()
-	from, to, err := area(maps)
+	from, to, err := findVDSO(maps)
 	if err != nil {
 		return image{}, err
 	}
@@ -109,7 +108,7 @@ func (t *tracee) image() (image, error) {
 	return parse(content, from)
 }
 
-// mapClock maps the clock file and returns where the offset is.
+// mapClock maps the clock file into the process and returns its address.
 func (t *tracee) mapClock(vdso image, clock int) (uint64, error) {
 	at, err := t.call(vdso.syscall, unix.SYS_MMAP,
 		[6]uint64{0, clockSize, unix.PROT_READ, unix.MAP_SHARED, uint64(clock), 0})
@@ -122,8 +121,8 @@ func (t *tracee) mapClock(vdso image, clock int) (uint64, error) {
 	return at, nil
 }
 
-// redirect puts our functions into a page of their own and lets those of the
-// vDSO jump there. It returns where the page has space for more.
+// redirect writes the replacements into a page of their own and lets the vDSO's functions jump there. It
+// returns the address of the free space behind them.
 func (t *tracee) redirect(vdso image, offset uint64) (next uint64, err error) {
 	next, err = t.call(vdso.syscall, unix.SYS_MMAP, [6]uint64{
 		0, uint64(os.Getpagesize()), unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, ^uint64(0), 0,

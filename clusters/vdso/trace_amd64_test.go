@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTraceRefused: the launcher is told why its helper cannot trace it.
+// TestTraceRefused: the launcher learns why its helper cannot trace it.
 func TestTraceRefused(t *testing.T) {
 	ended := exec.Command("true")
 	if err := ended.Run(); err != nil {
@@ -25,7 +25,7 @@ func TestTraceRefused(t *testing.T) {
 		thread int
 		want   error
 	}{
-		"the kernel forbids it":   {unix.Gettid(), unix.EPERM}, // no process traces itself
+		"the kernel forbids it":   {unix.Gettid(), unix.EPERM}, // no process can trace itself
 		"the launcher is no more": {ended.Process.Pid, unix.ESRCH},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestTraceRefused(t *testing.T) {
 			if err := Trace(&given, &told); err != nil {
 				t.Fatal(err)
 			}
-			err := agree(order{}, &bytes.Buffer{}, &told)
+			err := sendOrder(order{}, &bytes.Buffer{}, &told)
 			if err == nil || !strings.Contains(err.Error(), c.want.Error()) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -45,13 +45,13 @@ func TestTraceRefused(t *testing.T) {
 	if err := Trace(strings.NewReader("{"), &bytes.Buffer{}); err == nil {
 		t.Error("an order that was cut off is obeyed")
 	}
-	if err := agree(order{}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+	if err := sendOrder(order{}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 		t.Error("a helper that ended without an answer agreed")
 	}
 }
 
-// TestPatchFails: a program that cannot be patched never runs, and the helper says
-// why. Compared with one that can.
+// TestPatchFails: a program that cannot be patched never runs, and the helper says why. The control can be
+// patched.
 func TestPatchFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		clock int
@@ -79,8 +79,7 @@ func TestPatchFails(t *testing.T) {
 	}
 }
 
-// traced has a helper trace a shell that executes a program, and returns what both
-// had to say.
+// traced has a helper trace a shell that executes a program. It returns the output of both.
 func traced(t *testing.T, clock int) (told, complaint string, err error) {
 	t.Helper()
 	file, err := openClock(clockAt(t, 0))
@@ -90,7 +89,7 @@ func traced(t *testing.T, clock int) (told, complaint string, err error) {
 	defer file.Close()
 	shell := exec.Command("sh", "-c", "read go; exec echo ran")
 	var output, complaints bytes.Buffer
-	shell.Stdout, shell.ExtraFiles = &output, []*os.File{file} // number 3
+	shell.Stdout, shell.ExtraFiles = &output, []*os.File{file} // descriptor 3
 	begin, err := shell.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -111,10 +110,10 @@ func traced(t *testing.T, clock int) (told, complaint string, err error) {
 	if err := helper.Start(); err != nil {
 		t.Fatal(err)
 	}
-	agreed := agree(order{}, &bytes.Buffer{}, bufio.NewReader(answers))
+	agreed := sendOrder(order{}, &bytes.Buffer{}, bufio.NewReader(answers))
 	_, _ = fmt.Fprintln(begin)
 	err = shell.Wait()
-	_ = helper.Wait() // its complaint tells more
+	_ = helper.Wait() // its complaint says more than its status
 	if agreed != nil {
 		if strings.Contains(agreed.Error(), unix.EPERM.Error()) && os.Getenv("CI") != "true" {
 			t.Skipf("only parents may trace here: %v", agreed)
@@ -124,7 +123,7 @@ func traced(t *testing.T, clock int) (told, complaint string, err error) {
 	return output.String(), complaints.String(), err
 }
 
-// TestParse reads the vDSO of this process, and refuses others.
+// TestParse reads the vDSO of this process and refuses malformed ones.
 func TestParse(t *testing.T) {
 	content, base := ownVDSO(t)
 	found, err := parse(content, base)
@@ -163,7 +162,7 @@ func ownVDSO(t *testing.T) (content []byte, base uint64) {
 		t.Fatal(err)
 	}
 	defer maps.Close()
-	from, to, err := area(maps)
+	from, to, err := findVDSO(maps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +189,7 @@ func TestArea(t *testing.T) {
 		"malformed": {"vdso [vdso]\n", 0, 0},
 		"nothing":   {"", 0, 0},
 	} {
-		from, to, err := area(strings.NewReader(c.maps))
+		from, to, err := findVDSO(strings.NewReader(c.maps))
 		if (err == nil) != (c.to > 0) || from != c.from || to != c.to {
 			t.Errorf("%s: %x-%x, %v", name, from, to, err)
 		}

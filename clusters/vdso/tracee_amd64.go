@@ -7,18 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracee is a process under ptrace. All calls must come from the thread that
-// seized it.
+// tracee is a process under ptrace. All calls must come from the thread that has seized it.
 type tracee struct{ pid int }
 
-// syscallStop is the signal of a stop at a system call (PTRACE_O_TRACESYSGOOD).
+// syscallStop is the stop signal at a system call under PTRACE_O_TRACESYSGOOD.
 const syscallStop = unix.SIGTRAP | 0x80
 
-// errExited is what a process that ended by itself leaves to wait for.
+// errExited is the error of wait when the process has ended.
 var errExited = errors.New("it has ended")
 
-// seize begins to trace a thread, which goes on running. The process dies with
-// its tracer: better than that it goes on half patched.
+// seize begins to trace a running thread. The process is killed when its tracer ends, so it never runs half
+// patched.
 func seize(thread int) (*tracee, error) {
 	const options = unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL
 	if err := ptrace(unix.PTRACE_SEIZE, thread, options); err != nil {
@@ -27,7 +26,7 @@ func seize(thread int) (*tracee, error) {
 	return &tracee{pid: thread}, nil
 }
 
-// ptrace makes a request that the library has no function for.
+// ptrace makes a request for which package unix has no function.
 func ptrace(request, pid, data int) error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), 0, uintptr(data), 0, 0)
 	if errno != 0 {
@@ -36,10 +35,10 @@ func ptrace(request, pid, data int) error {
 	return nil
 }
 
-// request is one of ptrace(2) that lets a stopped process go on with a signal.
+// request is a ptrace(2) request that continues a stopped process and delivers a signal.
 type request func(pid, signal int) error
 
-// advance lets the process go on by the request until it stops as wanted.
+// advance continues the process with the request until it stops as wanted.
 func (t *tracee) advance(by request, wanted func(unix.WaitStatus) bool) error {
 	if err := by(t.pid, 0); err != nil {
 		return fmt.Errorf("ptrace: %w", err)
@@ -47,8 +46,8 @@ func (t *tracee) advance(by request, wanted func(unix.WaitStatus) bool) error {
 	return t.await(by, wanted)
 }
 
-// await waits until the process stops as wanted, and lets it go on by the
-// request from all other stops: signals may be on their way to it.
+// await waits until the process stops as wanted. It continues the process from all other stops, because signals
+// may arrive at any time.
 func (t *tracee) await(by request, wanted func(unix.WaitStatus) bool) error {
 	for {
 		status, err := t.wait()
@@ -66,8 +65,8 @@ func (t *tracee) await(by request, wanted func(unix.WaitStatus) bool) error {
 	}
 }
 
-// wait returns the next stop. A thread that executes a program takes on the
-// number of its process, so any number will do.
+// wait returns the next stop of any thread. A thread that executes a program takes over the number of its
+// process, so the number may change.
 func (t *tracee) wait() (unix.WaitStatus, error) {
 	for {
 		var status unix.WaitStatus
@@ -87,11 +86,11 @@ func (t *tracee) wait() (unix.WaitStatus, error) {
 	}
 }
 
-// event is what a stop was made for by ptrace; 0 for signals and system calls.
+// event returns the ptrace event of a stop; 0 for signals and system calls.
 func event(status unix.WaitStatus) int { return int(status >> 16) }
 
-// groupStop tells SIGSTOP and the like from what else stops a seized process
-// with an event of this name (ptrace(2), "Group-stop").
+// groupStop distinguishes a group-stop (SIGSTOP and the like) from other stops of a seized process with
+// PTRACE_EVENT_STOP (see ptrace(2), "Group-stop").
 func groupStop(status unix.WaitStatus) bool {
 	if event(status) != unix.PTRACE_EVENT_STOP {
 		return false
@@ -103,7 +102,7 @@ func groupStop(status unix.WaitStatus) bool {
 	return false
 }
 
-// delivered returns the signal that a stop holds back; 0 for none.
+// delivered returns the signal that a stop has intercepted; 0 for none.
 func delivered(status unix.WaitStatus) int {
 	if event(status) != 0 || atSyscall(status) {
 		return 0
@@ -115,9 +114,9 @@ func executed(status unix.WaitStatus) bool { return event(status) == unix.PTRACE
 
 func atSyscall(status unix.WaitStatus) bool { return status.StopSignal() == syscallStop }
 
-// awaitExec waits until the process has executed a program: it has one thread,
-// and nothing of the program has run. At the event itself the kernel has yet to
-// put the result of execve into a register, over what might be there.
+// awaitExec waits until the process has executed a program, and stops behind execve. The process then has one
+// thread, and no instruction of the program has run. At the exec event itself the kernel has yet to write the
+// result of execve into a register, which would overwrite our value.
 func (t *tracee) awaitExec() error {
 	if err := t.await(unix.PtraceCont, executed); err != nil {
 		return err
@@ -125,14 +124,14 @@ func (t *tracee) awaitExec() error {
 	return t.advance(unix.PtraceSyscall, atSyscall)
 }
 
-// call makes the process do a system call, with the instruction at an address.
+// call lets the process make a system call, with the syscall instruction at an address.
 func (t *tracee) call(instruction, number uint64, args [6]uint64) (uint64, error) {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(t.pid, &regs); err != nil {
 		return 0, fmt.Errorf("ptrace: %w", err)
 	}
 	regs.Rip, regs.Rax = instruction, number
-	regs.Orig_rax = ^uint64(0) // of no system call that the kernel could restart
+	regs.Orig_rax = ^uint64(0) // no system call that the kernel could restart
 	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = args[0], args[1], args[2], args[3], args[4], args[5]
 	if err := unix.PtraceSetRegs(t.pid, &regs); err != nil {
 		return 0, fmt.Errorf("ptrace: %w", err)
@@ -160,7 +159,7 @@ func (t *tracee) read(from, to uint64) ([]byte, error) {
 	return content, nil
 }
 
-// write writes even where the process itself must not.
+// write also writes to memory that the process itself cannot write.
 func (t *tracee) write(at uint64, content []byte) error {
 	if _, err := unix.PtracePokeData(t.pid, uintptr(at), content); err != nil {
 		return fmt.Errorf("ptrace: %w", err)

@@ -1,13 +1,13 @@
-// Package vdso moves the wall clock of one server while it runs, with that of what it
-// forks. Programs read the clock without a system call, through the code that
-// the kernel maps into each process (the vDSO): the launcher becomes the server
-// by execve, and before the server's first instruction a helper has redirected
-// that code to ours, which adds an offset from a file mapped into the server. It
-// needs no library in the server's image and no capability, and works for static
-// programs too; only on amd64. What does not ask the vDSO keeps true time: waits
-// in the kernel with a deadline of CLOCK_REALTIME, times of files, direct system
-// calls; so does what a program executes rather than forks. CLOCK_MONOTONIC never
-// moves.
+// Package vdso moves the wall clock of one server, and of the processes that it forks, while it runs.
+//
+// Programs read the clock without a system call, through code that the kernel maps into each process (the
+// vDSO). The launcher becomes the server by execve. Before the server's first instruction a helper has
+// redirected that code to ours, which adds an offset from a file mapped into the server. This needs no library
+// in the server's image and no capability, and works for static programs, too. It needs amd64.
+//
+// Time that does not come from the vDSO stays true: waits in the kernel with a deadline of CLOCK_REALTIME,
+// times of files, and direct system calls. A program that the server executes, rather than forks, has true
+// time, too. CLOCK_MONOTONIC never moves.
 package vdso
 
 import (
@@ -15,7 +15,7 @@ import (
 	"os"
 )
 
-// Hidden commands of the binary that this package is linked into.
+// Hidden commands of the binary that links this package.
 const (
 	// LaunchCommand calls Exec; its flag is --clock-file.
 	LaunchCommand = "launch"
@@ -25,17 +25,17 @@ const (
 	NowCommand = "now"
 )
 
-// Launcher returns the beginning of a command line, to be followed by program
-// and arguments of a server whose clock is to be moved by the file.
+// Launcher returns the beginning of a command line. The program and the arguments of the server follow, whose
+// clock the file moves.
 func Launcher(binary, clockFile string) []string {
 	return []string{binary, LaunchCommand, "--clock-file", clockFile, "--"}
 }
 
-// errProgram is what Exec answers to an empty command.
+// errProgram is the error of Exec for an empty command.
 var errProgram = errors.New("no program to launch")
 
-// openClock opens a clock file for reading. A server that reads from a mapping
-// beyond the end of its file dies.
+// openClock opens a clock file for reading and checks its size. A server that reads a mapping beyond the end of
+// its file is killed.
 func openClock(path string) (*os.File, error) {
 	file, err := os.Open(path)
 	if err != nil {
