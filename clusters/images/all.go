@@ -10,10 +10,9 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// EnsureAll returns the images of several recipes, in their order, and makes those that are not
-// there. Go programs are compiled one after another, for the go command keeps all processors busy
-// with one. The other images are made next to that and next to each other, once their common
-// parent is there.
+// EnsureAll returns the images of several recipes, in their order, and makes the missing ones. Go programs are
+// compiled one after another, because one go command keeps all processors busy. The other images are made at
+// the same time as those and as each other, once their common parent exists.
 func (m Maker) EnsureAll(ctx context.Context, names []string) ([]engine.Image, error) {
 	made := make([]engine.Image, len(names))
 	group, ctx := errgroup.WithContext(ctx)
@@ -50,14 +49,14 @@ func (m Maker) EnsureAll(ctx context.Context, names []string) ([]engine.Image, e
 	return made, group.Wait()
 }
 
-// NeedsGo says whether a recipe is built with the go command of the machine.
+// NeedsGo says whether a recipe is built with the machine's go command.
 func NeedsGo(name string) bool {
 	info, err := fs.Stat(recipes, recipesFolder+"/"+name)
 	return err == nil && info.IsDir()
 }
 
-// Missing lists the recipes that no image was made by yet. Those of the others
-// may be of former recipes, and be made again on first use.
+// Missing lists the recipes of which no image exists. An existing image may be of an earlier form of its
+// recipe, and is then made again on first use.
 func Missing(ctx context.Context, docker *engine.Engine) ([]string, error) {
 	made, err := docker.ImagesWith(ctx, RecipeLabel)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// several does the same at once and returns what became of it.
+// several calls ensure several times at once. It returns the images and the errors, joined.
 func several(ensure func() (engine.Image, error)) (made []engine.Image, err error) {
 	const n = 4
 	results, errs := make([]engine.Image, n), make([]error, n)
@@ -26,8 +26,8 @@ func several(ensure func() (engine.Image, error)) (made []engine.Image, err erro
 	return results, errors.Join(errs...)
 }
 
-// TestSeveralAtOnce: several runs that start together make an image once, and none loses
-// its name to another. Without a lock between looking and making there are several.
+// TestSeveralAtOnce: runs that start together make an image once, and no image loses its name to another.
+// Without a lock between looking and making several images are made.
 func TestSeveralAtOnce(t *testing.T) {
 	docker := clustertest.Engine(t, clustertest.Rest)
 	maker := Maker{Engine: docker, Progress: t.Logf}
@@ -38,7 +38,7 @@ func TestSeveralAtOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			label := fmt.Sprintf("lockcheck.test=%d-%s", os.Getpid(), c.name)
 			t.Cleanup(func() { removeWith(docker, label) })
-			var looked sync.WaitGroup // all of them, before one makes it
+			var looked sync.WaitGroup // all of them have looked before one makes the image
 			looked.Add(4)
 			ensure := func() (engine.Image, error) {
 				return maker.once(t.Context(), "test", []byte(label), func(ref string) error {
@@ -74,7 +74,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
-// TestSelvesAtOnce: the same of lockcheck's own image.
+// TestSelvesAtOnce: the same for lockcheck's own image.
 func TestSelvesAtOnce(t *testing.T) {
 	docker := clustertest.Engine(t, clustertest.Rest)
 	content, err := os.ReadFile(clustertest.Binary(t))

@@ -14,27 +14,27 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// baseLabel marks a base image of our own making.
+// baseLabel marks a base image that lockcheck has made.
 const baseLabel = "lockcheck.base"
 
-// suite is a Debian release that images stand on.
+// suite is a Debian release that images are based on.
 type suite struct{ name, image string }
 
 var (
-	// trixie is what our servers are of.
+	// trixie is the release of lockcheck's servers.
 	trixie = suite{name: "trixie", image: "debian:trixie-slim"}
-	// bookworm is only for Dockerfiles of users.
+	// bookworm is only for users' Dockerfiles.
 	bookworm = suite{name: "bookworm", image: "debian:bookworm-slim"}
 )
 
-// pullTimeout is how long a registry may take before the base is made here.
+// pullTimeout is how long a pull may take before the base is made on this machine instead.
 const pullTimeout = 2 * time.Minute
 
-// mirrorVariable of the environment names where Debian packages come from.
+// mirrorVariable is the environment variable that names the mirror of Debian packages.
 const mirrorVariable = "DEBIAN_MIRROR"
 
-// base returns the base image of a suite: the one that is there, else the one
-// that can be pulled, else one made with debootstrap.
+// base returns the base image of a suite. It takes an existing image, else pulls one, else makes one with
+// debootstrap.
 func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
 	own := namespace + "base:" + s.name
 	look := func() (found engine.Image, ok bool, err error) {
@@ -83,7 +83,7 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	}
 	root := filepath.Join(folder, "root")
 	command.Args = append(command.Args, "--variant=minbase", s.name, root)
-	// debootstrap knows the public mirror by itself.
+	// Without an argument debootstrap uses the public mirror.
 	if mirror := os.Getenv(mirrorVariable); mirror != "" {
 		command.Args = append(command.Args, mirror)
 	}
@@ -91,21 +91,21 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if err := m.runGroup(command); err != nil {
 		return err
 	}
-	// Another user may have been faster: a second base would be another image, and
-	// with it all that stand on it.
+	// Another user may have been faster. A second base would be another image, and all images based on it would
+	// be made again.
 	if _, there, err := m.Engine.Image(ctx, ref); err != nil || there {
 		return err
 	}
 	return m.importRoot(ctx, root, ref)
 }
 
-// ownMounts lets what a command mounts go with its processes, even if they are killed:
-// to remove its folder would reach into what is mounted there. It takes root.
+// ownMounts runs a command in its own mount namespace, so that its mounts disappear with its processes even if
+// they are killed. Otherwise the removal of its folder would reach into what is mounted there. It takes root.
 func ownMounts(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 }
 
-// runGroup runs a command that starts many others, all of which must end with it.
+// runGroup runs a command as the leader of a process group, which is killed with the command.
 func (m Maker) runGroup(command *exec.Cmd) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = new(syscall.SysProcAttr)
@@ -124,12 +124,12 @@ func (m Maker) runGroup(command *exec.Cmd) error {
 	return explained(command, output.all, command.Wait())
 }
 
-// lines keeps what is written to it and passes on each line. An error of the
-// command comes with the end of all.
+// lines keeps everything that is written to it and passes on each complete line. The last part goes into the
+// command's error.
 type lines struct {
 	each func(line string)
 	all  []byte
-	open int // where the last line begins that has no end yet
+	open int // where the last, incomplete line begins
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -157,8 +157,8 @@ func (m Maker) importRoot(ctx context.Context, root, ref string) error {
 	return errors.Join(importErr, archive.Wait())
 }
 
-// debootstrap returns the command of that name; where it is not installed, one
-// unpacked from its package into the folder, so that the machine stays as it is.
+// debootstrap returns the command of that name. If it is not installed, its package is unpacked into the
+// folder, so that the machine stays unchanged.
 func debootstrap(ctx context.Context, folder string) (*exec.Cmd, error) {
 	if path, err := exec.LookPath("debootstrap"); err == nil {
 		return exec.CommandContext(ctx, path), nil
@@ -182,8 +182,8 @@ func debootstrap(ctx context.Context, folder string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// fetchPackage downloads debootstrap's package into the folder, with package
-// lists of its own: those of the machine may be old, or not there at all.
+// fetchPackage downloads debootstrap's package into the folder. It uses package lists of its own, because the
+// machine's lists may be old or missing.
 func fetchPackage(ctx context.Context, folder string) error {
 	state, cache := filepath.Join(folder, "lists"), filepath.Join(folder, "cache")
 	for _, path := range []string{filepath.Join(state, "partial"), filepath.Join(cache, "archives", "partial")} {
@@ -202,13 +202,13 @@ func fetchPackage(ctx context.Context, folder string) error {
 	return nil
 }
 
-// run runs a command.
+// run runs a command; its error has the end of the output.
 func run(command *exec.Cmd) error {
 	output, err := command.CombinedOutput()
 	return explained(command, output, err)
 }
 
-// explained adds the end of its output to the error of a command.
+// explained adds the end of a command's output to its error.
 func explained(command *exec.Cmd, output []byte, err error) error {
 	if err == nil {
 		return nil

@@ -15,9 +15,8 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// EnsureCached is EnsureAll with a file that keeps images from one machine to the next: what
-// is in it is loaded first, and if an image is missing in it, or there is no such file, it is
-// written anew.
+// EnsureCached is EnsureAll with a file that carries images from one machine to the next. It first loads the
+// images in the file. If the file is missing or lacks one of the images, it is written again.
 func (m Maker) EnsureCached(ctx context.Context, names []string, path string) ([]engine.Image, error) {
 	if err := m.load(ctx, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -32,7 +31,7 @@ func (m Maker) EnsureCached(ctx context.Context, names []string, path string) ([
 	return made, nil
 }
 
-// load reads the file, unless the engine has all that is in it.
+// load loads the file unless the engine has all images in it.
 func (m Maker) load(ctx context.Context, path string) error {
 	kept, err := refsIn(path)
 	if err != nil {
@@ -58,7 +57,7 @@ func (m Maker) load(ctx context.Context, path string) error {
 	return m.Engine.Load(ctx, file)
 }
 
-// keep writes the images, and the parents by which recipes know them, unless the file has them.
+// keep writes the images and the parents on which their names depend, unless the file has them all.
 func (m Maker) keep(ctx context.Context, path string, names []string, made []engine.Image) error {
 	refs, err := m.parentsOf(ctx, names)
 	if err != nil {
@@ -72,7 +71,7 @@ func (m Maker) keep(ctx context.Context, path string, names []string, made []eng
 		return err
 	}
 	m.Progress("writing %d images to %s", len(refs), path)
-	// Under its name only when it is whole: a job may be killed meanwhile.
+	// The file gets its name only when it is complete, because a job may be killed meanwhile.
 	file, err := os.CreateTemp(filepath.Dir(path), ".images-")
 	if err != nil {
 		return err
@@ -87,8 +86,8 @@ func (m Maker) keep(ctx context.Context, path string, names []string, made []eng
 	return nil
 }
 
-// parentsOf names what the recipes stand on. An image is named after the ID of its parent,
-// without which it would be made again.
+// parentsOf returns the names of the images that the recipes are based on. The name of an image depends on the
+// ID of its parent; without the parent it would be made again.
 func (m Maker) parentsOf(ctx context.Context, names []string) ([]string, error) {
 	if !slices.ContainsFunc(names, onServers) {
 		return nil, nil
@@ -104,7 +103,7 @@ func (m Maker) parentsOf(ctx context.Context, names []string) ([]string, error) 
 	return []string{base.Ref, servers.Ref}, nil
 }
 
-// refsIn lists the names of the images in an archive of an engine; none if there is no such file.
+// refsIn lists the names of the images in an archive; none if the file does not exist.
 func refsIn(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

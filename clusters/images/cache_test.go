@@ -11,8 +11,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestCache: what a file has is loaded where it is missing, the file is written when it lacks
-// something, and otherwise left alone.
+// TestCache: missing images are loaded from the file. The file is written if it lacks an image, and otherwise
+// left alone.
 func TestCache(t *testing.T) {
 	docker := clustertest.Engine(t, clustertest.Rest)
 	maker := Maker{Engine: docker, Progress: t.Logf}
@@ -36,7 +36,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("it was written again: %v", err)
 	}
 
-	// An image that is in nobody's use, and in the file only.
+	// An image that nothing uses and that exists only in the file.
 	own := "lockcheck-test/" + strings.ToLower(rand.Text()) + ":latest"
 	if err := docker.Build(t.Context(), own, "FROM "+made[0].ID+"\nLABEL own="+own+"\n", func(string) {}); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheRefused: a file of something else is not written over.
+// TestCacheRefused: a file that is not an archive of images is not overwritten.
 func TestCacheRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte("not an archive"), 0o644); err != nil {

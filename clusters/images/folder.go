@@ -13,8 +13,8 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// EnsureFolder returns the image of a folder with a Dockerfile of a user, and makes it first
-// if need be. It is named after the content of the folder.
+// EnsureFolder returns the image of a user's folder with a Dockerfile, and makes it if it is missing. The image
+// is named after the content of the folder.
 func (m Maker) EnsureFolder(ctx context.Context, folder string) (engine.Image, error) {
 	archive, err := m.archiveOfFolder(ctx, folder)
 	if err != nil {
@@ -31,8 +31,7 @@ const maxFolder = 100 << 20
 
 var errFolderTooLarge = errors.New("the folder is larger than 100 MiB: what the Dockerfile needs is to be in a folder of its own")
 
-// archiveOfFolder packs a folder as an engine takes it. Times are left out: they are not its
-// content.
+// archiveOfFolder packs a folder for the engine. It leaves out times, which are not part of the content.
 func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, error) {
 	var files []engine.File
 	var size int64
@@ -73,12 +72,11 @@ func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, erro
 	return archive.Bytes(), nil
 }
 
-// fromDebian is a line of a Dockerfile that begins with one of the Debian images that can be made
-// here.
+// fromDebian matches a FROM line with one of the Debian images that lockcheck can make itself.
 var fromDebian = regexp.MustCompile(`(?mi)^(FROM\s+)debian:(bookworm|trixie)-slim\b`)
 
-// onOwnBase puts the ID of our base image where a Dockerfile names its release: where no
-// registry answers, the engine could not find it by its name.
+// onOwnBase replaces a Debian release in a Dockerfile with the ID of lockcheck's base image. The engine could
+// not find the release by name where no registry answers.
 func (m Maker) onOwnBase(ctx context.Context, dockerfile []byte) ([]byte, error) {
 	var err error
 	replaced := fromDebian.ReplaceAllFunc(dockerfile, func(line []byte) []byte {

@@ -17,18 +17,18 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// embeddedSuffix hides the files of a Go recipe from the go tool, which would
-// take them for a package of this module, or for a module of its own.
+// embeddedSuffix hides the files of a Go recipe from the go tool, which would take them for a package of this
+// module or for another module.
 const embeddedSuffix = ".txt"
 
-// linkerFlags is the file of a recipe with what else the linker is told.
+// linkerFlags is the file of a recipe with additional linker flags.
 const linkerFlags = "ldflags"
 
-// goRecipe is a program of a Go module: its go.mod, go.sum and, where the module
-// has no package main of its own to name as a tool, a main.go.
+// goRecipe is a program of a Go module. It consists of go.mod, go.sum and, if the module has no main package to
+// name as a tool, main.go.
 type goRecipe struct {
 	name  string
-	files map[string][]byte // by their names for the go tool
+	files map[string][]byte // by name, as the go tool expects it
 }
 
 // goRecipeNamed returns the Go recipe of a name; false if there is none.
@@ -52,12 +52,12 @@ func goRecipeNamed(name string) (goRecipe, bool, error) {
 	return r, true, nil
 }
 
-// program is the name of what is built: etcd of etcd-3.6.16.
+// program is the name of the program: etcd for etcd-3.6.16.
 func (r goRecipe) program() string {
 	return r.name[:max(0, strings.LastIndexByte(r.name, '-'))]
 }
 
-// content is what an image of the recipe depends on.
+// content is everything that an image of the recipe depends on.
 func (r goRecipe) content() []byte {
 	var all []byte
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
@@ -66,7 +66,7 @@ func (r goRecipe) content() []byte {
 	return all
 }
 
-// target is the package to build.
+// target is the argument of go build: the package, or "tool".
 func (r goRecipe) target() string {
 	if _, own := r.files["main.go"]; own {
 		return "."
@@ -74,7 +74,7 @@ func (r goRecipe) target() string {
 	return "tool"
 }
 
-// ensureGo returns the image of a Go recipe and builds it first if need be.
+// ensureGo returns the image of a Go recipe and builds it if it is missing.
 func (m Maker) ensureGo(ctx context.Context, r goRecipe) (engine.Image, error) {
 	return m.once(ctx, r.name, r.content(), func(ref string) (err error) {
 		m.Progress("building the image %s from Go modules (once)", ref)
@@ -91,8 +91,8 @@ func (m Maker) ensureGo(ctx context.Context, r goRecipe) (engine.Image, error) {
 	})
 }
 
-// buildGo builds the program in the folder and returns its path. Modules come
-// from where the user's go command takes them, and must have the recorded sums.
+// buildGo builds the program in the folder and returns its path. The user's go command downloads the modules,
+// which must match the recorded checksums.
 func (m Maker) buildGo(ctx context.Context, r goRecipe, folder string) (string, error) {
 	tool, err := exec.LookPath("go")
 	if err != nil {
@@ -110,7 +110,7 @@ func (m Maker) buildGo(ctx context.Context, r goRecipe, folder string) (string, 
 	return binary, m.runGroup(command)
 }
 
-// importBinary makes an image with nothing but the program in it.
+// importBinary makes an image that holds only the program.
 func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path st
 		fmt.Sprintf("ENTRYPOINT [%q]", "/bin/"+r.program()), "ENV PATH=/bin", "LABEL "+RecipeLabel+"="+r.name)
 }
 
-// temporaryFolder makes a folder that is removed even if this process dies.
+// temporaryFolder makes a folder that is removed even if this process is killed.
 func (m Maker) temporaryFolder() (string, error) {
 	folder, err := folders.Temporary()
 	if err != nil || m.RegisterFolder == nil {

@@ -1,7 +1,6 @@
-// Package images makes the images that clusters run on. Servers of Debian are installed once, in
-// an image that those of their recipes stand on; servers in Go are compiled; lockcheck's own
-// image is made from its binary. An image is named after its content, so it is made once and
-// never goes stale.
+// Package images makes the images that clusters run on. Debian's servers are installed once, in an image that
+// their recipes are based on. Servers in Go are compiled. lockcheck's own image is made from its binary. An
+// image is named after its content, so it is made once and never goes stale.
 package images
 
 import (
@@ -26,46 +25,44 @@ import (
 //go:embed recipes
 var recipes embed.FS
 
-// Where the recipes are: a Dockerfile, or a folder of a Go program.
+// A recipe is a Dockerfile, or a folder of a Go program.
 const (
 	recipesFolder    = "recipes"
 	dockerfileSuffix = ".Dockerfile"
 )
 
-// Labels of our images.
+// Labels of lockcheck's images.
 const (
-	// RecipeLabel names the recipe that an image was made by.
+	// RecipeLabel names the recipe of an image.
 	RecipeLabel = "lockcheck.recipe"
-	// ClockLabel names the clock driver that an image was prepared for.
+	// ClockLabel names the clock driver that an image is prepared for.
 	ClockLabel = "lockcheck.clock"
-	// Libfaketime is the value of ClockLabel for LD_PRELOAD of libfaketime.
+	// Libfaketime is the value of ClockLabel for images that preload libfaketime.
 	Libfaketime = "libfaketime"
 )
 
 // Self names the recipe of lockcheck's own image.
 const Self = "lockcheck"
 
-// SelfPath is where lockcheck's image has the binary.
+// SelfPath is the path of the binary in lockcheck's image.
 const SelfPath = "/bin/" + Self
 
 // Maker makes images on first use.
 type Maker struct {
 	Engine *engine.Engine
-	// Progress is told what takes its time, and Status how it is going; Status may
-	// be nil.
+	// Progress reports long steps, and Status what is happening at the moment. Status may be nil.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Launch starts the process that makes a base image or builds a Go program, the leader of
-	// its group, and RegisterFolder is told the folder of it: both may outlive this process
-	// if it is killed. Either may be nil.
+	// Launch starts the process that makes a base image or builds a Go program, as the leader of its group.
+	// RegisterFolder records the folder of such a process. Both may outlive this process if it is killed.
+	// Either may be nil.
 	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
-	// Ensured is told of each image of EnsureAll that is there, by several goroutines; it
-	// may be nil.
+	// Ensured is called for each image that EnsureAll has ensured, by several goroutines; nil for nothing.
 	Ensured func()
 }
 
-// Names lists the recipes in order.
+// Names lists the recipes in alphabetical order.
 func Names() []string {
 	entries, err := recipes.ReadDir(recipesFolder)
 	if err != nil {
@@ -80,7 +77,7 @@ func Names() []string {
 	return names
 }
 
-// Ensure returns the image of a recipe and makes it first if need be.
+// Ensure returns the image of a recipe and makes it if it is missing.
 func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) {
 	if IsOfficial(recipe) {
 		image, err := m.ensureOfficial(ctx, recipe)
@@ -103,8 +100,8 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	return m.ensureDockerfile(ctx, recipe, string(text), "")
 }
 
-// ensureDockerfile returns the image of a Dockerfile of ours and makes it first if need be, which
-// its parent is, too. The origin is added to what progress says.
+// ensureDockerfile returns the image of one of lockcheck's Dockerfiles and makes it, and its parent, if
+// missing. The origin is added to the progress message.
 func (m Maker) ensureDockerfile(ctx context.Context, name, text, origin string) (engine.Image, error) {
 	dockerfile, err := m.onParent(ctx, text)
 	if err != nil {
@@ -116,8 +113,8 @@ func (m Maker) ensureDockerfile(ctx context.Context, name, text, origin string) 
 	})
 }
 
-// onParent fills in the ID of the parent image, which is made first if need be: on another parent, an
-// image is another one.
+// onParent fills in the ID of the parent image, which is made if missing. With another parent the Dockerfile
+// gives another image.
 func (m Maker) onParent(ctx context.Context, text string) (string, error) {
 	for placeholder, ensure := range map[string]func(context.Context) (engine.Image, error){
 		"{{.Trixie}}":  func(ctx context.Context) (engine.Image, error) { return m.base(ctx, trixie) },
@@ -131,8 +128,8 @@ func (m Maker) onParent(ctx context.Context, text string) (string, error) {
 	return "", errors.New("its Dockerfile does not start from one of lockcheck's own images")
 }
 
-// EnsureSelf returns the image of a lockcheck binary, which must be static:
-// there is nothing else in the image.
+// EnsureSelf returns the image of a lockcheck binary. The binary must be static, because the image holds
+// nothing else.
 func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, error) {
 	file, err := os.Open(binary)
 	if err != nil {
@@ -164,13 +161,13 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 	})
 }
 
-// once makes an image unless there is one of the same content.
+// once makes an image unless one with the same content exists.
 func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
 	digest := sha256.Sum256(content)
 	return m.named(ctx, name, digest[:], make)
 }
 
-// named makes an image of content that has such a digest.
+// named makes an image unless one with the same digest of its content exists.
 func (m Maker) named(ctx context.Context, name string, digest []byte, make func(ref string) error) (engine.Image, error) {
 	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, digest)
 	found, err := m.made(ctx, name,
@@ -186,13 +183,12 @@ func (m Maker) named(ctx context.Context, name string, digest []byte, make func(
 	return found, nil
 }
 
-// selfKept is how long the image of a binary is left alone.
+// selfKept is how long the image of a former binary is kept.
 const selfKept = time.Hour
 
-// removeOldSelves removes the images of former binaries, of which each build
-// of lockcheck would otherwise leave one. Those in use stay, so do young ones,
-// with which another run may be about to start, and one that cannot be removed
-// is only a waste of space.
+// removeOldSelves removes the images of former binaries, of which each build of lockcheck leaves one. Images in
+// use stay, and so do young ones, with which another run may be about to start. An image that cannot be removed
+// only wastes space.
 func (m Maker) removeOldSelves(ctx context.Context) {
 	old, err := m.Engine.ImagesWith(ctx, RecipeLabel+"="+Self)
 	if err != nil {
@@ -205,8 +201,8 @@ func (m Maker) removeOldSelves(ctx context.Context) {
 	}
 }
 
-// Remove removes all images that were made by recipes, then what they stood on: the engine only
-// takes the name from an image that others still stand on.
+// Remove removes all images made from recipes, and then the images that they are based on. The engine would
+// only take the name from an image that others are based on.
 func (m Maker) Remove(ctx context.Context) (removed int, err error) {
 	err = m.locked(ctx, allImages, syscall.LOCK_EX, "runs that are making images", func() error {
 		removed, err = m.remove(ctx)
@@ -239,25 +235,25 @@ func (m Maker) remove(ctx context.Context) (int, error) {
 	return removed + official, err
 }
 
-// parentsLast puts the images that others stand on behind the others.
+// parentsLast moves the images that others are based on to the end.
 func parentsLast(list []engine.Image) []engine.Image {
 	parents := func(image engine.Image) bool { return image.Labels[RecipeLabel] == serversName }
 	return slices.Concat(slices.DeleteFunc(slices.Clone(list), parents),
 		slices.DeleteFunc(list, func(image engine.Image) bool { return !parents(image) }))
 }
 
-// namespace is what the names of our images begin with.
+// namespace is the prefix of the names of lockcheck's images.
 const namespace = "lockcheck/"
 
-// ours tells our images from those that others have built on one of them, which
-// have its labels, too. Those without a name are in nobody's use.
+// ours distinguishes lockcheck's images from images that others have built on them, which have the same labels.
+// An image without a name is used by nothing.
 func ours(image engine.Image) bool {
 	return image.Ref == image.ID || strings.HasPrefix(image.Ref, namespace)
 }
 
 var errDynamic = errors.New("not a static binary; build it with CGO_ENABLED=0")
 
-// checkStatic tells whether a binary runs without an interpreter.
+// checkStatic returns an error if a binary needs an interpreter.
 func checkStatic(binary io.ReaderAt) error {
 	file, err := elf.NewFile(binary)
 	if err != nil {
@@ -271,9 +267,9 @@ func checkStatic(binary io.ReaderAt) error {
 	return nil
 }
 
-// Root is the root of the file system of an image with nothing but programs.
+// Root is the root file system of an image that holds only programs.
 func Root(programs ...engine.File) (*bytes.Buffer, error) {
-	// Servers of other images may run as any user, so /tmp is for all.
+	// Servers of other images may run as any user, so everybody can write to /tmp.
 	root := []engine.File{{Name: "bin/", Mode: 0o755}, {Name: "tmp/", Mode: 0o1777}}
 	for _, p := range programs {
 		p.Name = "bin/" + p.Name
@@ -282,14 +278,14 @@ func Root(programs ...engine.File) (*bytes.Buffer, error) {
 	return engine.Archive(root...)
 }
 
-// status passes on a line of what is going on.
+// status reports what is happening at the moment.
 func (m Maker) status(line string) {
 	if m.Status != nil {
 		m.Status("%s", line)
 	}
 }
 
-// Foreign returns an image that the user named, pulled if it is not there.
+// Foreign returns an image that the user named, and pulls it if it is missing.
 func (m Maker) Foreign(ctx context.Context, ref string) (engine.Image, error) {
 	found, err := m.pulled(ctx, ref, func() error { return m.pull(ctx, ref) })
 	if err != nil {
@@ -298,7 +294,7 @@ func (m Maker) Foreign(ctx context.Context, ref string) (engine.Image, error) {
 	return found, nil
 }
 
-// pulled returns an image, pulled if it is not there.
+// pulled returns an image, and calls pull if it is missing.
 func (m Maker) pulled(ctx context.Context, ref string, pull func() error) (engine.Image, error) {
 	found, ok, err := m.Engine.Image(ctx, ref)
 	if err != nil || ok {
@@ -313,8 +309,7 @@ func (m Maker) pulled(ctx context.Context, ref string, pull func() error) (engin
 	return found, err
 }
 
-// CheckBinary tells why a lockcheck binary cannot be put into an image of its
-// own.
+// CheckBinary returns why a lockcheck binary cannot be put into an image of its own.
 func CheckBinary(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

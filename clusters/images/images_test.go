@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// TestCheckBinary: an image with nothing but the binary in it must be able to run it.
+// TestCheckBinary: an image that holds only the binary must be able to run it.
 func TestCheckBinary(t *testing.T) {
 	folder := t.TempDir()
 	script := filepath.Join(folder, "script")
@@ -64,10 +64,10 @@ func dynamicBinary(t *testing.T) string {
 	return path
 }
 
-// TestRecipes: each stands on the image of all servers or is a Go program, and names its clock
+// TestRecipes: each recipe is based on the image of all servers, or is a Go program. Each names its clock
 // driver if it has one.
 func TestRecipes(t *testing.T) {
-	want := map[string]string{ // to the parent and the clock driver
+	want := map[string]string{ // from recipe to parent and clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
 		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "galera": "servers libfaketime", "memcached": "servers",
 		"redis": "servers libfaketime", "mariadb": "servers libfaketime",
@@ -93,7 +93,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// checkDockerfile returns the parent of a recipe and its clock driver.
+// checkDockerfile returns the parent and the clock driver of a recipe.
 func checkDockerfile(t *testing.T, name string) string {
 	t.Helper()
 	if !onServers(name) {
@@ -113,7 +113,7 @@ func checkDockerfile(t *testing.T, name string) string {
 	return parent
 }
 
-// filledIn returns a Dockerfile with its parent, of which it must have one.
+// filledIn returns a Dockerfile with its parent filled in, and checks that it has exactly one.
 func filledIn(t *testing.T, name, text string) (dockerfile, parent string) {
 	t.Helper()
 	dockerfile = strings.NewReplacer("{{.Servers}}", "sha256:servers", "{{.Trixie}}", "sha256:trixie").Replace(text)
@@ -121,7 +121,7 @@ func filledIn(t *testing.T, name, text string) (dockerfile, parent string) {
 	if !found || strings.Contains(rest, "\nFROM ") {
 		t.Errorf("not on one parent:\n%s", dockerfile)
 	}
-	// Both labels in one line: each line makes a layer, which some engines take seconds for.
+	// Both labels in one line, because each line makes a layer, which takes some engines seconds.
 	if strings.Count(dockerfile, "\nLABEL ") != 1 || !strings.Contains(dockerfile, "\nLABEL "+RecipeLabel+"="+name) {
 		t.Errorf("it does not have its labels:\n%s", dockerfile)
 	}
@@ -129,8 +129,8 @@ func filledIn(t *testing.T, name, text string) (dockerfile, parent string) {
 	return dockerfile, parent
 }
 
-// TestServers: the image that the recipes stand on is on Debian's trixie, has libfaketime, and
-// is no recipe itself.
+// TestServers: the parent image of the recipes is based on Debian trixie, has libfaketime, and is no recipe
+// itself.
 func TestServers(t *testing.T) {
 	dockerfile, parent := filledIn(t, serversName, serversDockerfile)
 	if parent != trixie.name || !strings.Contains(dockerfile, " libfaketime ") {
@@ -141,7 +141,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestParentsLast: nothing is removed while images of ours stand on it.
+// TestParentsLast: no image is removed before the images that are based on it.
 func TestParentsLast(t *testing.T) {
 	image := func(recipe string) engine.Image {
 		return engine.Image{Ref: recipe, Labels: map[string]string{RecipeLabel: recipe}}
@@ -156,8 +156,7 @@ func TestParentsLast(t *testing.T) {
 	}
 }
 
-// checkGoRecipe: it can be built with nothing but what is in it, and from the
-// modules that it was recorded with.
+// checkGoRecipe: a Go recipe needs no other files to build, and records the checksums of its modules.
 func checkGoRecipe(t *testing.T, r goRecipe, err error) {
 	t.Helper()
 	if err != nil {
@@ -196,7 +195,7 @@ func TestWithoutGo(t *testing.T) {
 	}
 }
 
-// TestTemporaryFolder: one that could not be registered is not left behind.
+// TestTemporaryFolder: a folder that could not be registered is not left behind.
 func TestTemporaryFolder(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var registered string
@@ -210,7 +209,7 @@ func TestTemporaryFolder(t *testing.T) {
 	}
 }
 
-// TestOurs: what others have built on a base of ours carries its labels, too.
+// TestOurs: images that others have built on lockcheck's carry its labels, too, and are not ours.
 func TestOurs(t *testing.T) {
 	for _, c := range []struct {
 		image engine.Image
@@ -227,8 +226,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestGoRecipe builds a program that needs no module, and one that does not
-// compile.
+// TestGoRecipe builds a program that needs no module, and one that does not compile.
 func TestGoRecipe(t *testing.T) {
 	maker := Maker{Engine: clustertest.Engine(t), Progress: t.Logf}
 	program := func(body string) goRecipe {
@@ -292,7 +290,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestEnsure: an image is made once, and on the base that the recipe asks for.
+// TestEnsure: an image is made once, on the base that its recipe names.
 func TestEnsure(t *testing.T) {
 	docker := clustertest.Engine(t)
 	maker := Maker{Engine: docker, Progress: t.Logf}
@@ -374,7 +372,7 @@ func TestEnsureSelf(t *testing.T) {
 	}
 }
 
-// TestAlone: who waits for a lock can give it up, and gets it when it is free.
+// TestAlone: a caller can give up waiting for the lock, and gets it when it is free.
 func TestAlone(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	told := 0
@@ -398,8 +396,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestRemoveWaits: images are not removed while one is made, which may stand on them, and none is
-// made while they are removed; several are made at once.
+// TestRemoveWaits: no image is removed while one is made, which may be based on it, and none is made while
+// images are removed. Several may be made at once.
 func TestRemoveWaits(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -422,8 +420,8 @@ func TestRemoveWaits(t *testing.T) {
 	}
 }
 
-// TestOwnMounts: of a command that is killed no mount is left in its folder; of one whose
-// mounts are not its own there is.
+// TestOwnMounts: a killed command leaves no mount in its folder. The control without its own mount namespace
+// does.
 func TestOwnMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -431,7 +429,7 @@ func TestOwnMounts(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		folder := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
-		// The line comes when it is mounted.
+		// The line comes after the mount.
 		command := exec.CommandContext(ctx, "sh", "-c", `mount -t tmpfs none "$0" && echo mounted && sleep 600`, folder)
 		if own {
 			ownMounts(command)

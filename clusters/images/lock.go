@@ -13,9 +13,9 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// made returns the image that look finds, and makes it first if there is none. Of those
-// who want it at the same time one makes it, and the others find it then: a second one of
-// the same name would take it from the first, under which somebody may just start.
+// made returns the image that look finds, and makes it if there is none. Of several callers at the same time
+// one makes it, and the others then find it. A second image would take the name from the first, with which
+// another run may be about to start.
 func (m Maker) made(ctx context.Context, name string, look func() (engine.Image, bool, error), make func() error) (found engine.Image, err error) {
 	found, ok, err := look()
 	if err != nil || ok {
@@ -36,20 +36,20 @@ func (m Maker) made(ctx context.Context, name string, look func() (engine.Image,
 	return found, err
 }
 
-// alone makes an image while nobody else makes one of this name, and nobody removes images: what
-// it is to stand on could go.
+// alone makes an image while no other process makes one of the same name or removes images. Without that the
+// parent of the image could be removed meanwhile.
 func (m Maker) alone(ctx context.Context, name string, do func() error) error {
 	return m.locked(ctx, allImages, syscall.LOCK_SH, "another lockcheck that is removing images", func() error {
 		return m.locked(ctx, name, syscall.LOCK_EX, "another run that is making the image "+name, do)
 	})
 }
 
-// allImages is the lock that whoever makes an image shares with others, and whoever removes some
-// has alone. No image is called so.
+// allImages is the lock that makers of images share and that a removal takes exclusively. No image has this
+// name.
 const allImages = ".all"
 
-// locked does something with a lock. The lock ends with the process that has it, however that
-// ends. Its file stays: were it removed, somebody could wait for a lock that nobody else sees.
+// locked calls do with a lock on a file. The kernel releases the lock when its process ends in any way. The
+// file stays: if it were removed, a process could wait for a lock on a file that no other process sees.
 func (m Maker) locked(ctx context.Context, name string, how int, others string, do func() error) error {
 	folder, err := folders.Cache("images")
 	if err != nil {
@@ -78,6 +78,5 @@ func (m Maker) locked(ctx context.Context, name string, how int, others string, 
 	}
 }
 
-// lockPoll is how often it is tried again to get a lock. To wait for it in the kernel
-// could not be given up.
+// lockPoll is how often the lock is tried again. A blocking wait in the kernel could not be cancelled.
 const lockPoll = 100 * time.Millisecond

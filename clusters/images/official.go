@@ -16,32 +16,32 @@ import (
 //go:embed official
 var officialFiles embed.FS
 
-// Official is the version of servers that run from the image that their makers publish.
+// Official is the version of servers that run from the upstream image.
 const Official = "official"
 
-// Settings of the environment.
+// Environment variables.
 const (
-	// TableVariable names a file that takes the place of the table of official images.
+	// TableVariable names a file that replaces the table of official images.
 	TableVariable = "LOCKCHECK_OFFICIAL"
-	// RegistryVariable names the registry to ask in place of those in the table, as in
-	// "127.0.0.1:5000" or "mirror.example.com/hub".
+	// RegistryVariable names a registry that replaces those in the table, such as "127.0.0.1:5000" or
+	// "mirror.example.com/hub".
 	RegistryVariable = "LOCKCHECK_REGISTRY"
 )
 
-// OfficialImage is one that the makers of a server publish.
+// OfficialImage is the upstream image of a server.
 type OfficialImage struct {
 	Recipe string
-	// Name with registry and tag, as in "docker.io/library/redis:7.4.2".
+	// Name has a registry and a tag, as in "docker.io/library/redis:7.4.2".
 	Name string
-	// Digest of its manifest, as in "sha256:…"; "" if it is not known.
+	// Digest of the manifest, as in "sha256:…"; "" if unknown.
 	Digest string
 }
 
-// Variables are those of the environment by which images are made or pulled, but for TableVariable,
+// Variables are the environment variables that determine how images are made or pulled, except TableVariable,
 // which names a file.
 func Variables() []string { return []string{RegistryVariable, mirrorVariable} }
 
-// String is a line of the table.
+// String is the image's line in the table.
 func (o OfficialImage) String() string { return o.Recipe + " " + o.Pinned() }
 
 // Pinned is the name with the digest.
@@ -52,7 +52,7 @@ func (o OfficialImage) Pinned() string {
 	return o.Name + "@" + o.Digest
 }
 
-// mirrored is the name at the registry that is to be asked.
+// mirrored is the name at the registry to use.
 func (o OfficialImage) mirrored() string {
 	registry, path, _ := strings.Cut(o.Name, "/")
 	if mirror := os.Getenv(RegistryVariable); mirror != "" {
@@ -70,7 +70,7 @@ func (o OfficialImage) repository() string {
 	return name
 }
 
-// UnpinnedError says that no digest of an official image is known.
+// UnpinnedError says that the digest of an official image is unknown.
 type UnpinnedError struct{ Image OfficialImage }
 
 func (e *UnpinnedError) Error() string {
@@ -78,7 +78,7 @@ func (e *UnpinnedError) Error() string {
 		e.Image.Name, e.Image.Recipe, TableVariable)
 }
 
-// OfficialImages is the table of official images: that of TableVariable, or else lockcheck's.
+// OfficialImages is the table of official images: the file of TableVariable, or lockcheck's own table.
 func OfficialImages() ([]OfficialImage, error) {
 	path := os.Getenv(TableVariable)
 	if path == "" {
@@ -95,11 +95,10 @@ func OfficialImages() ([]OfficialImage, error) {
 	return readTable(path, text)
 }
 
-// digestForm is that of the digests that registries use.
+// digestForm is the form of the digests that registries use.
 var digestForm = regexp.MustCompile("^sha256:[0-9a-f]{64}$")
 
-// readTable reads lines of a recipe and its image. Empty lines and those that begin with # say
-// nothing.
+// readTable reads lines of a recipe and its image. It skips empty lines and lines that begin with #.
 func readTable(path string, text []byte) ([]OfficialImage, error) {
 	var all []OfficialImage
 	number := 0
@@ -121,15 +120,15 @@ func readTable(path string, text []byte) ([]OfficialImage, error) {
 	return all, nil
 }
 
-// hasRegistry says whether the name of an image begins with a registry: a name without one
-// would be taken for that of an image at Docker Hub by some, and for none by others.
+// hasRegistry says whether an image name begins with a registry. Without one, some tools would look for the
+// image at Docker Hub, and others nowhere.
 func hasRegistry(name string) bool {
 	host, _, found := strings.Cut(name, "/")
 	return found && (strings.ContainsAny(host, ".:") || host == "localhost")
 }
 
-// OfficialNamed returns the official image of a recipe. Its error is an *UnpinnedError if that
-// has no digest.
+// OfficialNamed returns the official image of a recipe. Its error is an *UnpinnedError if the digest is
+// unknown.
 func OfficialNamed(recipe string) (OfficialImage, error) {
 	all, err := OfficialImages()
 	if err != nil {
@@ -148,9 +147,9 @@ func OfficialNamed(recipe string) (OfficialImage, error) {
 // IsOfficial says whether a recipe is for an official image.
 func IsOfficial(recipe string) bool { return strings.HasSuffix(recipe, "-"+Official) }
 
-// ensureOfficial returns the image that a server runs from: the official one, pulled by its
-// digest if it is not there, and what a server needs to start from it at once. Where that is
-// nothing it only gets a name of ours: to make a layer for it would take seconds.
+// ensureOfficial returns the image that a server runs from. It is the official image, pulled by its digest if
+// missing, plus what lets a server start from it at once. If nothing is to be added the official image only
+// gets a name of ours, because a layer would take seconds.
 func (m Maker) ensureOfficial(ctx context.Context, recipe string) (engine.Image, error) {
 	official, err := OfficialNamed(recipe)
 	if err != nil {
@@ -172,8 +171,8 @@ func (m Maker) ensureOfficial(ctx context.Context, recipe string) (engine.Image,
 	})
 }
 
-// pullOfficial returns the image of a digest, pulled if it is not there. How long that may take
-// in all is not bounded: the engine must only go on.
+// pullOfficial returns the image of a digest and pulls it if it is missing. The total time is unlimited; the
+// engine must only show progress.
 func (m Maker) pullOfficial(ctx context.Context, official OfficialImage) (engine.Image, error) {
 	ref := official.repository() + "@" + official.Digest
 	return m.pulled(ctx, ref, func() error {
@@ -185,8 +184,8 @@ func (m Maker) pullOfficial(ctx context.Context, official OfficialImage) (engine
 	})
 }
 
-// removeOfficial removes official images, by our names for them and by their digests in the
-// table, if nothing stands on them any more. They have no label of ours.
+// removeOfficial removes official images by lockcheck's names for them and by their digests in the table, unless
+// other images are based on them. They do not have our label.
 func (m Maker) removeOfficial(ctx context.Context) (removed int, err error) {
 	named, err := m.Engine.ImagesNamed(ctx, namespace+"*-"+Official)
 	all, tableErr := OfficialImages()
@@ -207,7 +206,7 @@ func (m Maker) removeOfficial(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Pin asks the registries which digests the tags of official images have now.
+// Pin asks the registries for the current digests of the tags of official images.
 func (m Maker) Pin(ctx context.Context, list []OfficialImage) ([]OfficialImage, error) {
 	var pinned []OfficialImage
 	var failed error

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestReadTable has the lines that a table of official images can have.
+// TestReadTable has the kinds of lines in a table of official images.
 func TestReadTable(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestReadTable(t *testing.T) {
 	}
 }
 
-// TestMirror: another registry is asked for the same path.
+// TestMirror: the path stays the same at another registry.
 func TestMirror(t *testing.T) {
 	official := OfficialImage{Name: "docker.io/library/redis:7.4.2"}
 	for mirror, want := range map[string]string{
@@ -55,8 +55,8 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestOfficialTable: each recipe on an official image is in the table, and what has no digest
-// is refused.
+// TestOfficialTable: each recipe on an official image is in the table, and a recipe without a digest is
+// refused.
 func TestOfficialTable(t *testing.T) {
 	all, err := OfficialImages()
 	if err != nil {
