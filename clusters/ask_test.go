@@ -9,7 +9,7 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// TestAsk holds every lock whose service can be asked to clients.Asker, on real servers.
+// TestAsk checks clients.Asker on real servers, for every lock whose service can answer who holds it.
 func TestAsk(t *testing.T) {
 	byServers := make(map[string][]clients.Info)
 	for _, info := range clients.Table() {
@@ -24,19 +24,19 @@ func TestAsk(t *testing.T) {
 			for _, info := range locks {
 				t.Run(info.Name, func(t *testing.T) { askWho(t, info, cluster) })
 			}
-			t.Run("no answer", func(t *testing.T) { askInVain(t, locks[0], cluster) })
+			t.Run("no answer", func(t *testing.T) { askStoppedServers(t, locks[0], cluster) })
 		})
 	}
 }
 
-// askWho follows a lock from hand to hand.
+// askWho asks about a lock while it changes hands.
 func askWho(t *testing.T, info clients.Info, cluster Cluster) {
 	asker := open(t, info.Name, "resource", cluster)
 	first, second := openTwo(t, info.Name, cluster)
 	key := first.key("ask")
 	nobody := clients.Grant{Key: key, ID: "w0-1", Token: 1 << 40}
 	asker.holds("at first", nobody, false)
-	const lease = 20 * time.Second // what an attempt leaves on slow servers is over before the next ones give up
+	const lease = 20 * time.Second // an attempt left over on slow servers expires before the next attempts give up
 	one := first.acquireAtLast(key, lease, callLimit)
 	asker.holds("granted", one, true)
 	asker.holds("granted to somebody else", nobody, false)
@@ -59,9 +59,8 @@ func askWho(t *testing.T, info clients.Info, cluster Cluster) {
 	asker.holds("granted to the next", two, true)
 }
 
-// askInVain: servers that are stopped say nothing, and nobody takes that for an answer;
-// when they run again they answer.
-func askInVain(t *testing.T, info clients.Info, cluster Cluster) {
+// askStoppedServers: stopped servers give no answer, and the asker reports none. When they continue they answer.
+func askStoppedServers(t *testing.T, info clients.Info, cluster Cluster) {
 	asker := open(t, info.Name, "resource", cluster)
 	nobody := clients.Grant{Key: "in-vain", ID: "w0-1", Token: 1 << 40}
 	asker.holds("before", nobody, false)

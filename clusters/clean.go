@@ -12,11 +12,11 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// cleanLimit bounds how long it may take to prove that a cluster is clean.
+// cleanLimit bounds the check that a cluster is clean.
 const cleanLimit = 10 * time.Second
 
-// cleanTolerance is how far the clock of a server may seem to be off that of this machine: some
-// tell full seconds.
+// cleanTolerance is how far a server's clock may seem to be off this machine's. Some servers report full
+// seconds.
 const cleanTolerance = 1100 * time.Millisecond
 
 var (
@@ -27,7 +27,7 @@ var (
 	errNoLeader = errors.New("no server leads the others")
 )
 
-// Clean implements Cluster. It asks every node itself.
+// Clean implements Cluster. It asks every node.
 func (c *docker) Clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *docker) Clean(ctx context.Context) error {
 	var leaders, led atomic.Int32
 	for _, node := range c.servers {
 		group.Go(func() error {
-			_, err := undisturbed(ctx, node.Host)
-			if err := errors.Join(err, serves(ctx, node)); err != nil {
+			_, err := checkUndisturbed(ctx, node.Host)
+			if err := errors.Join(err, checkServes(ctx, node)); err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 			switch leads, err := node.Host.Leads(ctx); {
@@ -69,8 +69,8 @@ func (c *docker) Clean(ctx context.Context) error {
 	return nil
 }
 
-// clean says what is left of the programs that a stage has run. One without a host of its own
-// runs nothing of a user's, and cannot be disturbed.
+// clean returns what is left of the programs of a stage. A stage without a host runs no user's program and
+// cannot be disturbed by a fault.
 func (s *staged) clean(ctx context.Context) error {
 	if s.busy.Load() {
 		return errOccupied
@@ -78,19 +78,19 @@ func (s *staged) clean(ctx context.Context) error {
 	if s.node.Host == nil {
 		return nil
 	}
-	own := 1 // that of the stage
+	own := 1 // the stage itself
 	if s.gone.Load() {
 		own = 0
 	}
-	processes, err := undisturbed(ctx, s.node.Host)
+	processes, err := checkUndisturbed(ctx, s.node.Host)
 	if err == nil && processes > own {
 		err = errLeft
 	}
 	return err
 }
 
-// undisturbed says what of a fault is still there on a node, and how many processes run there.
-func undisturbed(ctx context.Context, host agent.Host) (processes int, err error) {
+// checkUndisturbed checks that no fault is in force on a node, and returns how many processes run there.
+func checkUndisturbed(ctx context.Context, host agent.Host) (processes int, err error) {
 	all, err := host.Processes(ctx)
 	if err != nil {
 		return 0, err
@@ -107,9 +107,9 @@ func undisturbed(ctx context.Context, host agent.Host) (processes int, err error
 	return len(all), err
 }
 
-// serves says why a server does not serve as a new one would: it does not answer, or its clock is
-// off. One whose clock nobody can move is not asked for it.
-func serves(ctx context.Context, node *Node) error {
+// checkServes returns why a server does not serve as a new one would: it does not answer, or its clock is off. The
+// clock is not checked if it cannot be moved.
+func checkServes(ctx context.Context, node *Node) error {
 	if err := node.Host.Ready(ctx); err != nil {
 		return err
 	}

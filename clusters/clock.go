@@ -10,19 +10,19 @@ import (
 	"lockcheck/clusters/vdso"
 )
 
-// launcherPath is where the agents of a run put the launcher of its servers: in
-// the volume, because nothing is known about a server's image.
+// launcherPath is where the agents of a run install the launcher of its servers. It is in the shared volume,
+// because nothing is known about a server's image.
 const launcherPath = sharedFolder + "/bin/lockcheck"
 
-// faketimeLibrary is where Debian's images have libfaketime.
+// faketimeLibrary is the path of libfaketime in Debian's images.
 const faketimeLibrary = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
-// clockFile is where the offset of a server's wall clock is: not in its own folder,
-// for it outlasts the server's disk.
+// clockFile holds the offset of a server's wall clock. It is outside the server's folder, because it outlasts
+// the server's disk.
 func clockFile(node *Node) string { return sharedFolder + "/clocks/" + node.Name + "/offset" }
 
-// driverOf returns what moves the clock of servers of an image: libfaketime where
-// the image is prepared for it, else the driver that needs no preparation.
+// driverOf returns the clock driver for servers of an image: libfaketime if the image is prepared for it, else
+// the vDSO driver, which needs no preparation.
 func driverOf(image engine.Image) agent.ClockDriver {
 	if image.Labels[images.ClockLabel] == images.Libfaketime {
 		return agent.Libfaketime
@@ -30,13 +30,13 @@ func driverOf(image engine.Image) agent.ClockDriver {
 	return agent.VDSO
 }
 
-// clockFlags are the flags of a server's agent about its clock.
+// clockFlags are the clock flags of a server's agent.
 func clockFlags(node *Node, driver agent.ClockDriver) []string {
 	return []string{"--clock-file", clockFile(node), "--clock-driver", string(driver), "--launcher", launcherPath}
 }
 
-// startClock sets the server's clock to true time before it starts, and keeps why
-// that cannot be done, if so.
+// startClock sets the server's clock to true time before the server starts. If the clock cannot be moved,
+// node.Clock keeps the reason.
 func startClock(ctx context.Context, node *Node) error {
 	node.Clock = node.Server.NoClock
 	_, err := node.Host.SetClock(ctx, 0)
@@ -46,10 +46,9 @@ func startClock(ctx context.Context, node *Node) error {
 	return err
 }
 
-// withClock returns command and environment of a server whose wall clock can be
-// moved, after startClock. They are the same in every run, with and without clock
-// faults, so that a run and its control differ in nothing but the fault. Where the
-// clock cannot be moved the server is started as it is.
+// withClock returns command and environment of a server whose wall clock can be moved, after startClock. They
+// are the same with and without clock faults, so that a run and its control differ only in the fault. A server
+// whose clock cannot be moved is started unchanged.
 func withClock(node *Node, driver agent.ClockDriver, command, faketime []string) (launched, env []string) {
 	switch {
 	case node.Clock != nil:

@@ -13,8 +13,7 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// foreignRedis makes an image of Redis that nobody prepared for anything, and that
-// runs as a user of its own.
+// foreignRedis makes an image of Redis that is not prepared for lockcheck and runs as another user.
 func foreignRedis(t *testing.T, ref string) string {
 	t.Helper()
 	docker := clustertest.Engine(t, clustertest.Rest)
@@ -30,8 +29,8 @@ func foreignRedis(t *testing.T, ref string) string {
 	return ref
 }
 
-// TestForeignClock inflicts on servers of a foreign image what TestFaults inflicts
-// on ours: their own answers prove the steps. Nothing but the server runs on a node.
+// TestForeignClock moves the clocks of servers of a foreign image, as TestFaults does for lockcheck's images.
+// The servers' own answers prove the steps. Only the server runs on a node.
 func TestForeignClock(t *testing.T) {
 	r := request(t, "redis5")
 	r.Image = foreignRedis(t, "lockcheck/test-foreign-redis:latest")
@@ -49,8 +48,8 @@ func TestForeignClock(t *testing.T) {
 	faultPause(t, n[0], n[1])
 }
 
-// TestForeignUser: servers of an image with a user of its own can write what is theirs, a
-// Sentinel its settings and a Redis its log. Elsewhere they cannot.
+// TestForeignUser: servers of an image that runs as another user can write their files, a Sentinel its settings
+// and a Redis its log. They cannot write elsewhere.
 func TestForeignUser(t *testing.T) {
 	image := foreignRedis(t, "lockcheck/test-user-redis:latest")
 	for _, c := range []struct{ name, servers, folder, want string }{
@@ -78,14 +77,13 @@ func TestForeignUser(t *testing.T) {
 	}
 }
 
-// TestLaunchFails: a server that cannot be launched is not started without, and
-// says why.
+// TestLaunchFails: a server that the launcher refuses is not started without it, and the error says why.
 func TestLaunchFails(t *testing.T) {
 	r := request(t, "redis")
 	r.Image = foreignRedis(t, "lockcheck/test-script-redis:latest")
 	r.Spec.Server = func(int) Server {
 		server := redisServer("redis")
-		server.Command = func(Place) []string { return []string{"ldd", "--version"} } // a script
+		server.Command = func(Place) []string { return []string{"ldd", "--version"} } // ldd is a script
 		return server
 	}
 	cluster, err := Start(t.Context(), r)
@@ -113,7 +111,7 @@ func TestDriverOf(t *testing.T) {
 	}
 }
 
-// TestWithClock: a server whose clock cannot be moved runs as it is.
+// TestWithClock: a server whose clock cannot be moved is started unchanged.
 func TestWithClock(t *testing.T) {
 	command := []string{"server", "--port", "1"}
 	preload := []string{"LD_PRELOAD=x.so"}
@@ -122,7 +120,7 @@ func TestWithClock(t *testing.T) {
 		driver   agent.ClockDriver
 		clock    error
 		launched []string
-		env      string // one of its variables
+		env      string // one of the variables
 	}{
 		{"libfaketime", agent.Libfaketime, nil, command, "FAKETIME_TIMESTAMP_FILE=/lockcheck/clocks/n1/offset"},
 		{"with what its server needs", agent.Libfaketime, nil, command, preload[0]},

@@ -1,5 +1,5 @@
-// Package clusters starts what a run needs, on Docker or embedded: the servers of a lock, the workers
-// and the resource. Each kind of servers has a file, and Table names them all.
+// Package clusters starts what a run needs, on Docker or embedded: the servers of a lock, the workers and the
+// resource. Each kind of servers has a file, and Table lists them all.
 package clusters
 
 import (
@@ -19,21 +19,20 @@ import (
 // Spec describes the servers of a lock.
 type Spec struct {
 	Name  string
-	Nodes int // how many servers there are unless a test asks for another number
-	// Sizes lists the other numbers of servers that make sense; nil for none.
+	Nodes int // default number of servers
+	// Sizes lists the other sensible numbers of servers; nil for none.
 	Sizes []int
-	// Embedded servers are lockcheck processes that serve a Unix socket; nil
-	// for servers on Docker.
+	// Embedded runs an embedded server: a lockcheck process that serves a Unix socket. nil for servers on
+	// Docker.
 	Embedded func(ctx context.Context, socket string, input io.Reader) error
-	// WallClock: the embedded servers go by their wall clocks, which can be moved.
+	// WallClock: the embedded servers use their wall clocks, which can be moved.
 	WallClock bool
-	// FailsOver: a fault can change for good which of the servers does what.
+	// FailsOver: a fault can change the roles of the servers for good.
 	FailsOver bool
-	// Image names the recipe of the servers' image, and is the name under
-	// which a user replaces it.
+	// Image names the recipe of the servers' image, and is the name under which a user replaces the image.
 	Image string
-	// Versions lists the versions that can be made, the usual one first. Each is a recipe
-	// of its own, IMAGE-VERSION; nil for a recipe that has one version only.
+	// Versions lists the versions that can be built, the default first. Each has a recipe IMAGE-VERSION; nil
+	// for a single recipe without versions.
 	Versions []string
 	// Official: the servers can also run from the upstream image, as version images.Official.
 	Official bool
@@ -44,50 +43,48 @@ type Spec struct {
 	replacement string
 }
 
-// Server is what runs on one node.
+// Server is the server process of one node.
 type Server struct {
-	// Program is the name under which the version of the server is recorded.
+	// Program is the name under which the server's version is recorded.
 	Program string
-	// Recipe of its image, where it differs from that of the other servers; "" for that of the Spec.
+	// Recipe of the server's image; "" for the Spec's.
 	Recipe string
 	Port   int
 	Probes agent.Probes
-	// Command returns program and arguments; nil for the image's own.
+	// Command returns program and arguments; nil for the image's default.
 	Command func(Place) []string
-	// Environment is added to the image's own; nil for none.
+	// Environment is added to the image's; nil for none.
 	Environment func(Place) []string
-	// Files are written into the folder of the server before its first start, by
-	// name; nil for none. A shell that writes them would keep the server's clock
-	// from being moved.
+	// Files, by name, are written into the server's folder before its first start; nil for none. A shell script
+	// that writes them would keep the server's clock from being moved.
 	Files func(Place) map[string]string
-	// Sysctls are those of the network namespace of its node, by name; nil for those
-	// of the engine.
+	// Sysctls are set in the network namespace of the server's node, by name; nil for the engine's defaults.
 	Sysctls map[string]string
-	// ClockEnv prepares the server for libfaketime, where its image has it.
+	// ClockEnv prepares the server for libfaketime, if its image has it.
 	ClockEnv []string
 	// NoClock says why the wall clock of this kind of server cannot be moved; nil if it can.
 	NoClock error
-	// NoWipe says why the server cannot be started again with an empty disk; nil if it can.
+	// NoWipe says why the server cannot be restarted with an empty disk; nil if it can.
 	NoWipe error
 	// Later servers start when the others are ready.
 	Later bool
-	// Hidden from clients, which reach it through the other servers.
+	// Hidden servers are not given to clients, which reach them through the other servers.
 	Hidden bool
 }
 
-// Place is where a server is started.
+// Place describes where a server is started.
 type Place struct {
-	N       int      // which of the servers it is, from 0
-	Name    string   // of its node
+	N       int      // index of the server, from 0
+	Name    string   // of the node
 	IPs     []string // addresses of all servers
-	Folder  string   // for its data; it is there, and outlives the server
+	Folder  string   // for the server's data; exists, and outlives the server
 	Version string   // "" for a recipe without versions
 }
 
 // OnDocker says whether the servers need a Docker engine.
 func (s Spec) OnDocker() bool { return s.Image != "" }
 
-// Recipe names the recipe for a version; "" means the usual one.
+// Recipe names the recipe of a version; "" for the default version.
 func (s Spec) Recipe(version string) string {
 	if version = s.Version(version); version == "" {
 		return s.Image
@@ -95,7 +92,7 @@ func (s Spec) Recipe(version string) string {
 	return s.Image + "-" + version
 }
 
-// Version returns the version that a user named, or the usual one for "".
+// Version returns the version that a user named, or the default for "".
 func (s Spec) Version(version string) string {
 	if version == "" && len(s.Versions) > 0 {
 		return s.Versions[0]
@@ -108,7 +105,7 @@ func (s Spec) HasVersion(version string) bool {
 	return version == "" && len(s.Versions) == 0 || slices.Contains(s.AllVersions(), version)
 }
 
-// AllVersions lists the versions that can be asked for, the usual one first if it has a name.
+// AllVersions lists the versions that can be asked for, the default first if it has a name.
 func (s Spec) AllVersions() []string {
 	if !s.Official || slices.Contains(s.Versions, images.Official) {
 		return s.Versions
@@ -116,10 +113,10 @@ func (s Spec) AllVersions() []string {
 	return append(slices.Clone(s.Versions), images.Official)
 }
 
-// AllSizes lists the numbers of servers that make sense, the usual one first.
+// AllSizes lists the sensible numbers of servers, the default first.
 func (s Spec) AllSizes() []int { return append([]int{s.Nodes}, s.Sizes...) }
 
-// HasSize says whether a number of servers makes sense.
+// HasSize says whether a number of servers is sensible.
 func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nodes) }
 
 // Table lists the servers of all locks.
@@ -131,7 +128,7 @@ func Table() []Spec {
 	}
 }
 
-// ByName finds servers in Table, or a mutant.
+// ByName finds servers in Table, or the servers of a mutant.
 func ByName(name string) (Spec, bool) {
 	for _, spec := range Table() {
 		if spec.Name == name {
@@ -144,30 +141,28 @@ func ByName(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
-// Request says what to start.
+// Request says which cluster to start.
 type Request struct {
-	Run     string            // identity of the run
-	Labels  map[string]string // on everything that is made on Docker
+	Run     string            // ID of the run
+	Labels  map[string]string // on everything created on Docker
 	Spec    Spec
-	Nodes   int    // number of servers; 0 for the usual one
-	Version string // of the servers; "" for the usual one
+	Nodes   int    // number of servers; 0 for the default
+	Version string // of the servers; "" for the default
 	Binary  string // lockcheck itself, for embedded processes and for its image
-	Image   string // replaces the image of the servers; "" for the recipe
+	Image   string // replaces the image of the servers; "" for the recipe's
 	// Progress reports long steps, and Status what is happening at the moment.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Launch starts each process as the leader of its group, and RegisterFolder records each
-	// temporary folder, so that both can be removed even if this process dies. Either may be
-	// nil.
+	// Launch starts each process as the leader of its group. RegisterFolder records each temporary folder. With
+	// them both can be removed even if this process is killed. Either may be nil.
 	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
-	// Meanwhile starts programs while the servers become ready; nil for nothing. If it fails,
-	// the cluster is closed.
+	// Meanwhile starts programs while the servers become ready; nil for none. If it fails the cluster is
+	// closed.
 	Meanwhile func(context.Context, Cluster) error
 	// Failed is called with a cluster that did not start, before it is removed; nil for nothing.
 	Failed func(Cluster)
-	// Lasting: a program that has ended is started again under its name, in the same container.
-	// Only on Docker.
+	// Lasting: programs can be started one after another under one name, in the same container. Only on Docker.
 	Lasting bool
 }
 
@@ -194,7 +189,7 @@ func (r Request) failed(c Cluster) {
 	}
 }
 
-// nodes returns how many servers there are to be.
+// nodes returns the number of servers to start.
 func (r Request) nodes() int {
 	if r.Nodes > 0 {
 		return r.Nodes
@@ -202,84 +197,83 @@ func (r Request) nodes() int {
 	return r.Spec.Nodes
 }
 
-// Cluster is what was started.
+// Cluster is a started cluster.
 type Cluster interface {
-	// Servers lists the servers of the lock.
 	Servers() []*Node
-	// Start runs lockcheck with the arguments as a worker or the resource.
+	// Start runs lockcheck with the program's arguments, as a worker or the resource.
 	Start(ctx context.Context, program Program) (*Node, error)
-	// Folder is a folder that all programs share, as they see it.
+	// Folder is the path, inside the programs, of a folder that all programs share.
 	Folder() string
-	// Images maps names of images to their digests.
+	// Images maps image names to digests.
 	Images() map[string]string
-	// Source says where the servers come from; "" for embedded ones.
+	// Source says where the servers come from; "" for embedded servers.
 	Source() string
-	// Log returns a part of what a server has written.
+	// Log returns a part of a server's output.
 	Log(ctx context.Context, server string, part LogPart) (string, error)
-	// Clean says why another run must not use a Lasting cluster. It is nil if each server answers,
-	// has the time of this machine and knows a leader, no fault is in force, and no program runs.
+	// Clean returns why another run must not use a Lasting cluster. It is nil if no fault is in force, no
+	// program runs, and each server answers, has this machine's time and knows a leader.
 	Clean(ctx context.Context) error
 	// Close removes everything. It may be called more than once.
 	Close(ctx context.Context) error
 }
 
-// LogPart is a part of a log; all of it for the zero value.
+// LogPart is a part of a log; the zero value is all of it.
 type LogPart struct {
-	Tail  int       // how many lines at its end; 0 for all
+	Tail  int       // number of last lines; 0 for all
 	Since time.Time // zero for the start; ignored for logs without times
 }
 
-// Program is a lockcheck process to be started in a cluster.
+// Program is a lockcheck process to start in a cluster.
 type Program struct {
-	Name string   // of its node: "w1"…, "resource"
-	Args []string // of lockcheck
-	// Networked: it has an address of its own, reaches the servers and can be cut off.
+	Name string   // of the node: "w1"…, "resource"
+	Args []string // arguments of lockcheck
+	// Networked: the program has its own address, reaches the servers and can be cut off.
 	Networked bool
-	// Binary is another build of lockcheck to run; "" for that of the request.
+	// Binary is another build of lockcheck to run; "" for the request's.
 	Binary string
-	// Image is where lockcheck runs; the zero value for an image of its own. Only on Docker.
+	// Image is the image that lockcheck runs in; the zero value for lockcheck's own image. Only on Docker.
 	Image ProgramImage
-	// Mounts are folders of this machine that it may read, as "source:target". Only on Docker.
+	// Mounts are folders of this machine, mounted read-only, as "source:target". Only on Docker.
 	Mounts []string
-	// Restarts: once it was killed it can be started again, with the same arguments, and the streams of its node
-	// go on. Only of embedded servers.
+	// Restarts: the killed program can be started again with the same arguments, and its node's streams
+	// continue. Only for embedded servers.
 	Restarts bool
 }
 
-// Node is a place where one server, worker or the resource runs.
+// Node is where one server, worker or the resource runs.
 type Node struct {
 	Name    string
-	Address string // where clients reach it: host:port or a socket; "" for a program
-	IP      string // "" where it has no network of its own
+	Address string // for clients: host:port or a socket; "" for a program
+	IP      string // "" if it has no network of its own
 	Server  Server // the zero value for a program
 	Host    agent.Host
-	// Clock says why the wall clock of the server cannot be moved; nil if it can.
+	// Clock says why the server's wall clock cannot be moved; nil if it can.
 	Clock error
 
-	// Of a program: its streams and how it ended. Those of a program that can be started again, or of a server
-	// that lockcheck has started as its child, are those of all its lives: Output ends with the cluster.
+	// Input, Output and Errors are a program's streams. A node that can be restarted with its streams (a
+	// program, or a server that lockcheck started as its child) keeps them across restarts. Its Output ends
+	// with the cluster.
 	Input  io.WriteCloser
 	Output io.Reader
 	Errors *Tail
 	// Exited yields a value each time the process ends.
 	Exited <-chan Exit
 
-	// Again starts a server or program that was killed; nil for what stays dead.
+	// Again starts a killed server or program again; nil if it cannot be restarted.
 	Again func(context.Context) error
 
-	folder string            // of a server, for its data
-	files  map[string]string // that are in it before the first start
+	folder string            // a server's folder for its data
+	files  map[string]string // in the folder before the first start
 	write  func(ctx context.Context, files map[string]string) error
 
-	lives   *lives      // of what is started again with its streams; nil for others
-	freezer *freezer    // nil where it cannot be frozen
+	lives   *lives      // set for nodes that are restarted with their streams; nil for others
+	freezer *freezer    // nil if the node cannot be frozen
 	killed  atomic.Bool // since the last start
-	// ended is closed when it is known how the process ended, this time; nil for a node that is
-	// never started again.
+	// ended is closed when it is known how the process ended this time; nil for a node that is never restarted.
 	ended <-chan struct{}
 }
 
-// lastWords is the error output of an ended process, if this process reads it.
+// lastWords is the error output of an ended process, if it is kept.
 func (n *Node) lastWords() string {
 	if n.Errors == nil {
 		return ""
@@ -303,13 +297,13 @@ func Start(ctx context.Context, r Request) (Cluster, error) {
 }
 
 const (
-	// readyTimeout is how long a server may take until it can serve: one of Galera waits for the
-	// others, for more than half a minute on a busy machine.
+	// readyTimeout is how long a server may take to become ready. A Galera server waits for the others, for
+	// more than half a minute on a busy machine.
 	readyTimeout = 2 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 )
 
-// awaitReady asks a server until it is ready, has ended, or took too long.
+// awaitReady polls a server until it is ready, has ended, or has taken too long.
 func awaitReady(ctx context.Context, node *Node) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 var patience = clustertest.Slow(time.Minute)
 
-// request asks for the named servers in a run of their own.
+// request asks for the named servers, in a new run.
 func request(t *testing.T, servers string) Request {
 	t.Helper()
 	spec, ok := ByName(servers)
@@ -34,13 +34,13 @@ func request(t *testing.T, servers string) Request {
 	}
 }
 
-// started starts the servers, on Docker or embedded, and removes them with the test.
+// started starts the servers and removes them with the test.
 func started(t *testing.T, servers string) Cluster {
 	t.Helper()
 	return startedWith(t, request(t, servers))
 }
 
-// startedWith is started for a request that was changed.
+// startedWith is started for a modified request.
 func startedWith(t *testing.T, r Request) Cluster {
 	t.Helper()
 	if r.Spec.OnDocker() {
@@ -58,7 +58,7 @@ func startedWith(t *testing.T, r Request) Cluster {
 	return cluster
 }
 
-// servers are what a request starts, in the words of clustertest.Engine.
+// servers is the argument of clustertest.Engine for a request.
 func servers(r Request) string {
 	if r.Version != "" || r.Image != "" {
 		return clustertest.Rest
@@ -66,7 +66,7 @@ func servers(r Request) string {
 	return r.Spec.Name
 }
 
-// signal stops or continues the processes of a node and waits until they are.
+// signal stops or continues the processes of a node and waits until that shows in their state.
 func signal(t *testing.T, node *Node, s agent.Signal) {
 	t.Helper()
 	if _, err := node.Host.Signal(t.Context(), s); err != nil {
@@ -116,7 +116,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLeases tells the textbook service the time.
+// TestLeases checks the leases of the textbook service against a simulated clock.
 func TestLeases(t *testing.T) {
 	type call struct {
 		at     time.Duration
@@ -164,7 +164,7 @@ func TestLeases(t *testing.T) {
 					t.Errorf("step %d, %s by %s: got %+v, want %+v", i, step.method, step.id, got, step.want)
 				}
 			}
-			// Another key is another lock, under the same counter of tokens.
+			// Another key is another lock, but shares the token counter.
 			if got := service.acquire(clients.MemoryRequest{Key: "k1", ID: "z", TTL: ttl}); !got.Done || got.Token != service.token {
 				t.Errorf("another key: %+v", got)
 			}
@@ -212,8 +212,7 @@ func TestInfoField(t *testing.T) {
 	}
 }
 
-// TestEmbedded: a server and programs that are processes of their own, and
-// nothing of them afterwards.
+// TestEmbedded: a server and programs run as processes, and nothing of them is left after Close.
 func TestEmbedded(t *testing.T) {
 	r := request(t, "memory")
 	var registered []int
@@ -237,7 +236,7 @@ func TestEmbedded(t *testing.T) {
 	signal(t, server, agent.Stop)
 	signal(t, server, agent.Continue)
 
-	// Two programs: one ends with its input, one cannot even begin.
+	// Two programs: one ends with its input, the other fails to start.
 	good, err := cluster.Start(t.Context(), Program{Name: "p1", Args: []string{"server", "--servers", "memory", "--socket", cluster.Folder() + "/p1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +254,7 @@ func TestEmbedded(t *testing.T) {
 		}
 		return nil
 	})
-	// Its number may soon be that of somebody else's process.
+	// Another process may soon have the same number.
 	if _, err := bad.Host.Signal(t.Context(), agent.Continue); err == nil {
 		t.Error("signalled a process that has ended")
 	}
@@ -268,7 +267,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("good program: %+v", exit)
 	}
 
-	// A stopped process is ended too.
+	// Close also ends a stopped process.
 	signal(t, server, agent.Stop)
 	for range 2 {
 		if err := cluster.Close(context.Background()); err != nil {
@@ -288,7 +287,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedFails: what cannot be started says why, and leaves nothing.
+// TestEmbeddedFails: a start that fails says why, and leaves nothing.
 func TestEmbeddedFails(t *testing.T) {
 	refused := errors.New("the journal is full")
 	for _, c := range []struct {

@@ -17,9 +17,9 @@ const (
 	consulRaftPort = 8300
 )
 
-// consulSettings differ from the defaults where a run would wait for them:
-// sessions may be as short as a second instead of ten, and elections take the
-// time that its makers advise for production. What no lock needs is off.
+// consulSettings differ from the defaults where a run would have to wait. Sessions may be as short as a second
+// instead of ten, and elections use the timing that HashiCorp advises for production. What no lock needs is
+// off.
 const consulSettings = `
 session_ttl_min = "1s"
 performance { raft_multiplier = 1 }
@@ -59,8 +59,8 @@ type consulProbes struct{}
 
 var _ agent.LeaderProbe = consulProbes{}
 
-// Ready needs more than a leader: a leader that was just elected may still refuse, and an agent can
-// make sessions only once the leader has registered it and found it healthy (the check serfHealth).
+// Ready needs more than a leader. A newly elected leader may still refuse writes. An agent can create sessions
+// only once the leader has registered it as healthy (the check serfHealth).
 func (p consulProbes) Ready(ctx context.Context, address string) error {
 	leader, self, err := p.cluster(ctx, address)
 	switch {
@@ -90,14 +90,13 @@ func (consulProbes) Clock(ctx context.Context, address string) (time.Time, error
 	return consulAsks(address, "/v1/status/leader").date(ctx)
 }
 
-// consulSelf is the part that we need of what an agent says about itself.
+// consulSelf is the part of /v1/agent/self that the probes use.
 type consulSelf struct {
 	Config struct{ Version, NodeName string }
 	Member struct{ Addr string }
 }
 
-// cluster returns the address at which the leader serves the other servers, as this server knows
-// it, and who this server is.
+// cluster returns the leader's Raft address as this server knows it, and this server's description of itself.
 func (consulProbes) cluster(ctx context.Context, address string) (leader string, self consulSelf, err error) {
 	_, err = consulAsks(address, "/v1/status/leader").ask(ctx, &leader)
 	if err == nil {

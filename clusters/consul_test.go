@@ -22,7 +22,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// consulAdmin looks at a server from outside, where no fault is felt.
+// consulAdmin is a client in this process, which no fault touches.
 func consulAdmin(t *testing.T, node *Node) *api.Client {
 	t.Helper()
 	config := api.DefaultNonPooledConfig()
@@ -34,7 +34,7 @@ func consulAdmin(t *testing.T, node *Node) *api.Client {
 	return client
 }
 
-// session returns the session that an attempt made.
+// consulSession returns the session of an attempt; nil if there is none.
 func consulSession(t *testing.T, admin *api.Client, id string) *api.SessionEntry {
 	t.Helper()
 	all, _, err := admin.Session().List(&api.QueryOptions{RequireConsistent: true})
@@ -61,7 +61,7 @@ func TestConsul(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) { consulStopped(t, cluster) })
 }
 
-// consulAnswers: one of the servers leads, each tells version and time.
+// consulAnswers: exactly one server is the leader, and each reports its version and time.
 func consulAnswers(t *testing.T, cluster Cluster) {
 	clustertest.Eventually(t, patience, func() error {
 		leaders := 0
@@ -90,15 +90,15 @@ func consulAnswers(t *testing.T, cluster Cluster) {
 	}
 }
 
-// consulWatched puts the servers of a client behind proxies, and fails until the client
-// waits for the lock: from outside it looks before as it does after, and one that is
-// stopped before has no attempt to take back.
+// consulWatched puts a client's servers behind proxies. waits fails until the client waits for the lock. From
+// outside the client looks the same before and after. If it stopped before, it would have no attempt to
+// withdraw.
 func consulWatched(t *testing.T, key string, config clients.Config) (watched clients.Config, waits func() error) {
 	var asked atomic.Bool
 	watched, watched.Nodes = config, nil
 	for _, address := range config.Nodes {
 		server := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
-		server.ErrorLog = log.New(io.Discard, "", 0) // of requests that the client broke off
+		server.ErrorLog = log.New(io.Discard, "", 0) // requests that the client broke off
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && r.URL.Path == "/v1/kv/"+key {
 				asked.Store(true)
@@ -116,8 +116,7 @@ func consulWatched(t *testing.T, key string, config clients.Config) (watched cli
 	}
 }
 
-// consulQueue: who waits is granted the lock when it is free, and who stopped to
-// wait is not.
+// consulQueue: a waiter is granted the lock when it is free, and a waiter that gave up is not.
 func consulQueue(t *testing.T, cluster Cluster, admin *api.Client) {
 	one := open(t, "consul", "w1", cluster)
 	first := one.acquire("queue", time.Minute)
@@ -128,7 +127,7 @@ func consulQueue(t *testing.T, cluster Cluster, admin *api.Client) {
 		clustertest.Eventually(t, patience, waits)
 		return w, answers
 	}
-	_, leaves := wait("w2", callLimit) // the library looks at nothing else
+	_, leaves := wait("w2", callLimit) // the library reads no other key
 	three, stays := wait("w3", patience)
 	if consulSession(t, admin, "w3-1") == nil {
 		t.Error("w3 waits without a session")
@@ -136,7 +135,7 @@ func consulQueue(t *testing.T, cluster Cluster, admin *api.Client) {
 	if a := <-leaves; clients.OutcomeOf(a.err) != clients.Busy {
 		t.Errorf("who stopped to wait: %+v", a)
 	}
-	// The library ends it in the background.
+	// The library destroys the session in the background.
 	clustertest.Eventually(t, patience, func() error {
 		if session := consulSession(t, admin, "w2-1"); session != nil {
 			return fmt.Errorf("who stopped to wait left %+v behind", session)
@@ -149,8 +148,8 @@ func consulQueue(t *testing.T, cluster Cluster, admin *api.Client) {
 	three.released(next, clients.Done)
 }
 
-// consulLease: a session that is ended is lost at once, and its holder notified; one that is
-// kept alive outlasts its lease.
+// consulLease: a destroyed session is lost at once, and its holder is notified. A session that is renewed
+// outlasts its lease.
 func consulLease(t *testing.T, cluster Cluster, admin *api.Client) {
 	one, two := openTwo(t, "consul", cluster)
 	three := open(t, "consul", "w3", cluster)
@@ -170,8 +169,8 @@ func consulLease(t *testing.T, cluster Cluster, admin *api.Client) {
 	two.released(kept, clients.Done)
 }
 
-// consulDelay: the lock of a session that ended is withheld as long as its
-// holder asked for, and not at all if it asked for none.
+// consulDelay: the lock of a session that ended is withheld for the lock-delay that its holder asked for, and
+// not at all for a delay of 0.
 func consulDelay(t *testing.T, cluster Cluster, admin *api.Client) {
 	for _, delay := range []time.Duration{0, 50 * time.Second} {
 		one := openWith(t, "consul", clients.Config{Worker: "w1", Nodes: addresses(cluster), LockDelay: &delay})
@@ -196,8 +195,8 @@ func consulDelay(t *testing.T, cluster Cluster, admin *api.Client) {
 	}
 }
 
-// consulStopped: with that option an attempt whose server does not answer any more ends
-// with its context, and the next one asks another server.
+// consulStopped: with the option stop-aware, an attempt at a server that stopped answering ends with its
+// context, and the next attempt asks another server.
 func consulStopped(t *testing.T, cluster Cluster) {
 	var follower, leader *Node
 	clustertest.Eventually(t, patience, func() error {
@@ -243,7 +242,7 @@ func consulStopped(t *testing.T, cluster Cluster) {
 	signal(t, follower, agent.Continue)
 }
 
-// TestConsulAlone: one server is a cluster too, and leads itself.
+// TestConsulAlone: a single server is a cluster, too, and its own leader.
 func TestConsulAlone(t *testing.T) {
 	t.Parallel()
 	r := request(t, "consul")

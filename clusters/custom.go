@@ -19,14 +19,13 @@ import (
 	"lockcheck/history"
 )
 
-// ProgramImage is an image that a user brings: one that there is, or a folder with a
-// Dockerfile to make it of. The zero value is none.
+// ProgramImage is a user's image: an existing image, or a folder with a Dockerfile. The zero value is none.
 type ProgramImage struct {
-	Ref   string // its name; pulled if it is not there
-	Build string // the folder
-	// OfServers: it is that of the first server, for clients that come with it.
+	Ref   string // image name; pulled if missing
+	Build string // folder with the Dockerfile
+	// OfServers: the image of the first server, for clients that come with it.
 	OfServers bool
-	// Limits are those of its containers.
+	// Limits bound the image's containers.
 	Limits engine.Limits
 }
 
@@ -40,57 +39,58 @@ func (i ProgramImage) name() string {
 	return i.Ref
 }
 
-// CustomServer is a server of which lockcheck knows what a user says.
+// CustomServer is a server that a user describes.
 type CustomServer struct {
-	Program string // under which it is shown
-	// Node is the name of its node, which no other has; "" for n1, n2 and so on.
+	Program string // name under which the server is shown
+	// Node is the name of the server's node, unique in the cluster; "" for n1, n2 and so on.
 	Node  string
 	Image ProgramImage
 	Port  int
-	// Entrypoint and Command replace those of the image; nil for these. In all commands, in
-	// Environment and in the texts of Files {name}, {n}, {ip}, {ips} and {folder} stand for
-	// what is true of a server: the name of its node, 1, its address, those of all with commas,
-	// and its folder for data. Literal: these texts are taken as they are.
+	// Entrypoint and Command replace the image's; nil for the image's own. All commands, Environment and the
+	// texts of Files may contain placeholders. {name} is the name of the server's node, {n} its number from 1,
+	// {ip} its address, {ips} all addresses, separated by commas, and {folder} its data folder. With Literal,
+	// texts are used unchanged.
 	Literal     bool
 	Entrypoint  []string
 	Command     []string
 	Environment []string
-	Files       map[string]string // by name, in {folder}
-	// Mounts are files and folders of this machine that it may read, as "source:target".
+	Files       map[string]string // by name, relative to {folder}
+	// Mounts are files and folders of this machine, mounted read-only, as "source:target".
 	Mounts []string
-	// Names under which others reach it, besides that of its node. Several servers may share one.
+	// Names under which other nodes reach the server, besides its node's name. Several servers may share a
+	// name.
 	Names []string
-	// Launched, unless it is nil, has lockcheck run in the server's container and start the server as its child. It
-	// is told the server's own program and arguments, and returns the arguments of lockcheck, and files that
-	// lockcheck finds in the server's folder, by name. The streams of lockcheck are those of the node, also when
-	// the server is started again.
+	// Launched, unless nil, runs lockcheck in the server's container, and lockcheck starts the server as its
+	// child. Launched gets the server's program and arguments. It returns the arguments of lockcheck, and
+	// files, by name, that lockcheck finds in the server's folder. The node's streams are lockcheck's, also
+	// after the server is restarted.
 	Launched func(place Place, command []string) (args []string, files map[string]string)
-	// ReadyHTTP is a path that is answered with a status below 400, ReadyCommand a command
-	// in the server's container that succeeds, once it can serve. Without either it is
-	// enough that it accepts connections on its port, if it has one.
+	// ReadyHTTP is a path that is answered with a status below 400 once the server can serve. ReadyCommand is a
+	// command in the server's container that succeeds then. Without either, the server is ready once it accepts
+	// connections on its port, or at once if it has no port.
 	ReadyHTTP    string
 	ReadyCommand []string
-	// LeaderCommand succeeds on the server that leads, ClockCommand prints the wall clock
-	// of the server in seconds since 1970; nil where there is none.
+	// LeaderCommand succeeds on the leader. ClockCommand prints the server's wall clock in seconds since 1970.
+	// Either is nil if there is none.
 	LeaderCommand []string
 	ClockCommand  []string
 	// Later and Hidden are as in Server.
 	Later, Hidden bool
 }
 
-// errNoClockCommand is why the wall clock of such a server is left alone.
+// errNoClockCommand is why the wall clock of a server without a ClockCommand is not moved.
 var errNoClockCommand = errors.New("nothing says how to ask this server for its wall clock, so that a step could not be proven (servers.clock in the lock file)")
 
-// errLaunchedClock is why the wall clock of a server that lockcheck starts as its child is left alone.
+// errLaunchedClock is why the wall clock of a server that lockcheck starts as its child is not moved.
 var errLaunchedClock = errors.New("nothing says how to ask a replica for its wall clock, so that a step could not be proven")
 
-// errNoFolder is why such a server cannot lose its disk.
+// errNoFolder is why a server that does not use {folder} cannot lose its disk.
 var errNoFolder = errors.New("it keeps its data in places of its image ({folder} in its command, environment or files would be lockcheck's)")
 
-// OfUser says whether the servers are of a user's own, as Custom describes them.
+// OfUser says whether the servers are a user's own, described by Custom.
 func (s Spec) OfUser() bool { return s.own != nil }
 
-// nodeName is the name of the node of the n-th server, counted from 0.
+// nodeName is the node name of the n-th server, counted from 0.
 func (s Spec) nodeName(n int) string {
 	usual := fmt.Sprintf("n%d", n+1)
 	if s.own == nil {
@@ -102,7 +102,7 @@ func (s Spec) nodeName(n int) string {
 // launched says whether lockcheck starts the n-th server as its child.
 func (s Spec) launched(n int) bool { return s.own != nil && s.own[n].Launched != nil }
 
-// Limits are those of the containers of the n-th server, if it is of a user's own.
+// Limits bound the container of the n-th server if the servers are a user's own; nil otherwise.
 func (s Spec) Limits(n int) *engine.Limits {
 	if s.own == nil {
 		return nil
@@ -137,7 +137,7 @@ func (c *CustomServer) server() Server {
 	return s
 }
 
-// usesFolder says whether its data can be in its folder.
+// usesFolder says whether any text of the server names {folder}, so that its data can be there.
 func (c *CustomServer) usesFolder() bool {
 	if c.Literal {
 		return false
@@ -154,14 +154,14 @@ func (c *CustomServer) files(p Place) map[string]string {
 	return files
 }
 
-// fill puts what is true of a server into a text.
+// fill replaces the placeholders in a text.
 func (p Place) fill(text string) string {
 	return strings.NewReplacer(
 		"{name}", p.Name, "{n}", strconv.Itoa(p.N+1), "{ip}", p.IPs[p.N], "{ips}", strings.Join(p.IPs, ","), "{folder}", p.Folder,
 	).Replace(text)
 }
 
-// filled are texts with what is true of a server.
+// filled replaces the placeholders in texts, unless they are literal.
 func (c *CustomServer) filled(p Place, texts []string) []string {
 	if c.Literal {
 		return texts
@@ -173,8 +173,8 @@ func (c *CustomServer) filled(p Place, texts []string) []string {
 	return filled
 }
 
-// probes says what can be asked. The agent asks for HTTP and connections; commands run in the
-// server's container, see commanded.
+// probes returns the questions that the agent asks: HTTP and connections. Commands run in the server's
+// container, see commanded.
 func (c *CustomServer) probes() agent.Probes {
 	plain := portProbes{HTTP: c.ReadyHTTP, NoPort: c.Port == 0}
 	if c.LeaderCommand != nil {
@@ -183,10 +183,10 @@ func (c *CustomServer) probes() agent.Probes {
 	return plain
 }
 
-// portProbes ask a server of which only its port is known.
+// portProbes ask a server of which only the port, and perhaps an HTTP path, is known.
 type portProbes struct {
 	HTTP string `json:"http,omitempty"`
-	// NoPort: it serves nobody from outside, and is ready once it runs.
+	// NoPort: the server accepts no connections, and counts as ready once it runs.
 	NoPort bool `json:"no_port,omitempty"`
 }
 
@@ -224,33 +224,33 @@ func (portProbes) Clock(context.Context, string) (time.Time, error) {
 
 func (portProbes) Version(context.Context, string) (string, error) { return "", nil }
 
-// leaderProbes are for servers one of which leads, as commanded knows.
+// leaderProbes are for servers with a leader, which commanded finds with a command.
 type leaderProbes struct{ portProbes }
 
 var _ agent.LeaderProbe = leaderProbes{}
 
 func (leaderProbes) Leads(context.Context, string) (bool, error) { return false, agent.ErrNoLeader }
 
-// probesFlag hands the probes of the n-th server to its agent.
+// probesFlag passes the probes of the n-th server to its agent.
 func (s Spec) probesFlag(n int) []string {
 	if s.own == nil {
 		return []string{"--servers", s.Name, "--server", strconv.Itoa(n)}
 	}
 	text, err := json.Marshal(portProbes{HTTP: s.own[n].ReadyHTTP, NoPort: s.own[n].Port == 0})
 	if err != nil {
-		panic(err) // a struct of a text and a bool
+		panic(err) // a struct of a string and a bool
 	}
 	return []string{"--probes", string(text)}
 }
 
-// ParseProbes reads what agents are told of the servers of a user.
+// ParseProbes reads the probes that probesFlag passes to an agent.
 func ParseProbes(text string) (agent.Probes, error) {
 	var probes portProbes
 	err := json.Unmarshal([]byte(text), &probes)
 	return probes, err
 }
 
-// commanded is the host of a server that is asked by commands in its container.
+// commanded is the host of a server that answers commands in its container.
 type commanded struct {
 	agent.Host
 	server    CustomServer
@@ -271,8 +271,7 @@ func (c commanded) Ready(ctx context.Context) error {
 	return err
 }
 
-// cannotRun is the first of the exit statuses by which a shell says that there is no such
-// command, or that it could not be run.
+// cannotRun is the lowest exit status that a shell uses for a command that it did not find or could not run.
 const cannotRun = 126
 
 func (c commanded) Leads(ctx context.Context) (bool, error) {
@@ -317,7 +316,7 @@ func parseSeconds(text string) (time.Time, error) {
 	return time.Unix(seconds, nanos).UTC(), nil
 }
 
-// Fixed is the cluster in one version, number and image; zero values leave what is usual.
+// Fixed fixes the version, the number of servers and the image. Zero values keep the defaults.
 func (s Spec) Fixed(version string, count int, image string) Spec {
 	if version != "" {
 		s.Versions = append([]string{version}, slices.DeleteFunc(slices.Clone(s.Versions), func(v string) bool { return v == version })...)
@@ -330,5 +329,5 @@ func (s Spec) Fixed(version string, count int, image string) Spec {
 	return s
 }
 
-// Replacement is the image that a lock file has put in the place of the recipe's; "" for none.
+// Replacement is the image that a lock file has set in place of the recipe's; "" for none.
 func (s Spec) Replacement() string { return s.replacement }

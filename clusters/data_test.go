@@ -10,7 +10,7 @@ import (
 	"lockcheck/clients"
 )
 
-// dataLock is a lock with data in its database.
+// dataLock is a lock that keeps the data in its database.
 type dataLock struct {
 	*worker
 	clients.DataStore
@@ -24,7 +24,7 @@ func openDataLock(t *testing.T, lock string, cluster Cluster) dataLock {
 		t.Fatal("it keeps no data, and the table says otherwise")
 	}
 	k := dataLock{w, store}
-	for range 2 { // what is there stays
+	for range 2 { // the second call keeps existing data
 		if err := k.PrepareData(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func (k dataLock) done(grant clients.Grant, value string, want clients.Data) {
 	}
 }
 
-// committed returns what took effect on a key, in words.
+// committed returns the accesses that took effect on a key, as text, and the final data.
 func (k dataLock) committed(key string) (accesses []string, final clients.Data) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), patience)
@@ -64,8 +64,7 @@ func (k dataLock) committed(key string) (accesses []string, final clients.Data) 
 	return accesses, data[key]
 }
 
-// TestDataStore holds every lock with data in its database to clients.DataStore, on a
-// real server.
+// TestDataStore checks clients.DataStore on a real server, for every lock that keeps the data in its database.
 func TestDataStore(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "postgres")
@@ -80,7 +79,7 @@ func TestDataStore(t *testing.T) {
 	}
 }
 
-// dataAccesses: what a holder writes it reads, and so does the next one.
+// dataAccesses: a holder reads what it wrote, and so does the next holder.
 func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
 	k := openDataLock(t, lock, cluster)
 	key := k.key("accesses")
@@ -107,8 +106,8 @@ func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
 	}
 }
 
-// dataWait: whoever asks what took effect waits for what is not decided yet. Where each
-// access is a transaction of its own there is nothing to wait for.
+// dataWait: a question for what took effect waits for undecided accesses. Where each access is its own
+// transaction there is nothing to wait for.
 func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
 	k, other := openDataLock(t, lock, cluster), openDataLock(t, lock, cluster)
 	key := k.key("wait")
@@ -133,15 +132,15 @@ func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
 	}
 }
 
-// dataEnd: a holder whose connection is gone reaches no data any more, and what it wrote
-// in its transaction is gone with it.
+// dataEnd: a holder without a connection reaches no data any more. What it wrote in its transaction is rolled
+// back.
 func dataEnd(t *testing.T, lock string, cluster Cluster, transaction bool) {
 	k := openDataLock(t, lock, cluster)
 	key := k.key("end")
 	grant := k.acquire(key, 0)
 	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	endSessions(t, cluster.Servers()[0])
-	// Of a session that ends nobody knows what it has done last; a transaction has done nothing.
+	// When a session ends, its last access may or may not have happened; a transaction has had no effect.
 	_, err := k.access(grant, clients.DataAccess{}, "[8]")
 	if outcome := clients.OutcomeOf(err); outcome != clients.NoEffect && (transaction || outcome != clients.Unknown) {
 		t.Errorf("write without a connection: %v", err)

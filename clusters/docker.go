@@ -22,39 +22,38 @@ import (
 )
 
 const (
-	// sharedFolder is where every container of a run sees its volume.
+	// sharedFolder is the path of the run's volume in every container.
 	sharedFolder = "/lockcheck"
-	// Host parts of addresses: servers from the first, programs from the second.
+	// Last bytes of addresses: servers count from the first, programs from the second.
 	firstServer  = 11
 	firstProgram = 101
 	// closeTimeout bounds the removal of a cluster that did not start.
 	closeTimeout = time.Minute
 )
 
-// StartAtOnce bounds how many servers or programs are started at a time.
+// StartAtOnce bounds how many servers or programs start at the same time.
 const StartAtOnce = 4
 
-// docker is a cluster of containers. Each node is an agent that owns the
-// network and process namespaces, and the server or program within them. They start
-// by the ID of their image: its name may be that of another one by then, and the ID is
-// what the history says.
+// docker is a cluster of containers. Each node is an agent, which owns the network and process namespaces, and
+// the server or program within them. Containers start from the ID of an image, because its name may move to
+// another image meanwhile. The history records the ID, too.
 type docker struct {
 	request Request
 	engine  *engine.Engine
 	maker   images.Maker
 	self    engine.Image
-	images  []engine.Image // of each server
-	// official is that of the servers; the zero value if they run from another one.
+	images  []engine.Image // one for each server
+	// official is the official image of the servers; the zero value if they run from another image.
 	official images.OfficialImage
 	network  engine.Network
 	servers  []*Node
-	// programs counts those with an address. Programs may start side by side.
+	// programs counts programs with an address. Programs may start concurrently.
 	programs atomic.Int32
 	agents   atomic.Int32
 
 	making sync.Mutex
-	others map[string]engine.Image // of programs with a binary of their own
-	stages map[string]*staged      // of a lasting cluster, by the names of their programs
+	others map[string]engine.Image // images of programs with a binary or image of their own
+	stages map[string]*staged      // of a lasting cluster, by program name
 }
 
 func startDocker(ctx context.Context, r Request) (Cluster, error) {
@@ -106,7 +105,7 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 	return nil
 }
 
-// serverImage returns the image of the n-th server, made if need be.
+// serverImage returns the image of the n-th server, made if missing.
 func (c *docker) serverImage(ctx context.Context, n int) (engine.Image, error) {
 	switch spec := c.request.Spec; {
 	case spec.Server(n).Recipe != "":
@@ -129,7 +128,7 @@ func (c *docker) known(ctx context.Context, recipe string) (engine.Image, error)
 	return image, err
 }
 
-// own returns an image that a user brings.
+// own returns a user's image.
 func (c *docker) own(ctx context.Context, image ProgramImage) (engine.Image, error) {
 	switch {
 	case image.OfServers:
@@ -140,9 +139,9 @@ func (c *docker) own(ctx context.Context, image ProgramImage) (engine.Image, err
 	return c.maker.Foreign(ctx, image.Ref)
 }
 
-// checkClock refuses an engine on another machine before images are made there, which takes
-// minutes. Only a container on it can tell: its address may be that of another container on
-// this machine. Of one behind a socket the agents of the run tell as much later.
+// checkClock refuses an engine on another machine before images are made there, which takes minutes. Only a
+// container on the engine can tell, because the engine's address may be a container's on this machine. For an
+// engine behind a socket the agents of the run find out later.
 func (c *docker) checkClock(ctx context.Context) error {
 	if c.engine.BySocket() {
 		return nil
@@ -186,10 +185,9 @@ func (c *docker) programImage(ctx context.Context, p Program) (engine.Image, err
 	return image, nil
 }
 
-// startServers starts all agents before the first server, so that servers which
-// look for each other find addresses that refuse instead of none that answer,
-// and all servers before it waits for one: some are ready only together. Those
-// that need the others to be ready come later. Meanwhile the programs start.
+// startServers starts all agents before the first server, so that servers that look for each other find
+// addresses that refuse, instead of none that answer. It starts all servers before it waits for one, because
+// some become ready only together. Servers marked Later start after that. Programs start meanwhile.
 func (c *docker) startServers(ctx context.Context) error {
 	c.layOut()
 	if err := eachServer(ctx, c.servers, c.startServerAgent); err != nil {
@@ -215,7 +213,7 @@ func (c *docker) startServers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// layOut gives each server its name and its address.
+// layOut gives each server its name and address.
 func (c *docker) layOut() {
 	for i := range c.request.nodes() {
 		server := c.request.Spec.Server(i)
@@ -232,7 +230,7 @@ func (c *docker) layOut() {
 	}
 }
 
-// eachServer does something for several servers at a time.
+// eachServer calls do for all servers, a few at a time.
 func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *Node) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(StartAtOnce)
@@ -242,7 +240,7 @@ func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *
 	return group.Wait()
 }
 
-// place describes where a server is, to its command.
+// place describes the location of a server to its command.
 func (c *docker) place(node *Node) Place {
 	place := Place{Name: node.Name, Folder: node.folder, Version: c.request.Spec.Version(c.request.Version)}
 	for i, other := range c.servers {
@@ -254,8 +252,8 @@ func (c *docker) place(node *Node) Place {
 	return place
 }
 
-// nodeFolder is the folder of the n-th server in the shared one: not by the name of its node, which may be that of
-// another folder there.
+// nodeFolder is the folder of the n-th server in the shared folder. It is not named after the node, because
+// another folder there may have that name.
 func nodeFolder(n int) string { return fmt.Sprintf("%s/n%d", sharedFolder, n+1) }
 
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
@@ -310,11 +308,11 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
 	exits := make(chan Exit, 1)
 	node.Exited, node.Again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
-	node.lived(server, exits)
+	node.followLife(server, exits)
 	return nil
 }
 
-// launch gives a server what lockcheck needs to start it as its child, and returns the command that does so.
+// launch prepares lockcheck to start a server as its child, and returns the command that does so.
 func (n *Node) launch(place Place, command []string, own CustomServer) []string {
 	args, files := own.Launched(place, command)
 	maps.Copy(n.files, files)
@@ -322,8 +320,8 @@ func (n *Node) launch(place Place, command []string, own CustomServer) []string 
 	return append([]string{launcherPath}, args...)
 }
 
-// lived follows one life of a server.
-func (n *Node) lived(container *engine.Container, exits chan<- Exit) {
+// followLife follows one life of a server, from a start to its end.
+func (n *Node) followLife(container *engine.Container, exits chan<- Exit) {
 	if n.lives != nil {
 		n.lives.begin(container.Input, container.Output, container.Errors)
 	}
@@ -336,7 +334,7 @@ func (c *docker) restart(ctx context.Context, node *Node, exits chan<- Exit) err
 	if err != nil {
 		return err
 	}
-	node.lived(again, exits)
+	node.followLife(again, exits)
 	return nil
 }
 
@@ -347,7 +345,7 @@ func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 	return nil
 }
 
-// startAgent starts the agent of a node, which must have its address.
+// startAgent starts the agent of a node, whose address must be set.
 func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) error {
 	agentProcess, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
@@ -364,10 +362,10 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 	return nil
 }
 
-// stay is how long the next agent outlives whoever started it. By its agents a cluster is in its
-// network, which containers must leave one after another (see engine.RemoveRun): the inputs of all
-// end at once, but within that time a reaper removes them in turn. Without a reaper they end by
-// themselves, apart from each other.
+// stay is how long the next agent outlives the process that started it. An agent's container keeps the node in
+// the network, and containers must leave a network one after another (see engine.RemoveRun). The inputs of all
+// agents end at once, but within their stay a reaper removes them one by one. Without a reaper they end by
+// themselves, a second apart.
 func (c *docker) stay() time.Duration {
 	return agentStays + time.Duration(c.agents.Add(1))*time.Second
 }
@@ -375,7 +373,7 @@ func (c *docker) stay() time.Duration {
 // agentStays is longer than a reaper works.
 const agentStays = 2 * time.Minute
 
-// hosts names the servers, for the programs of users.
+// hosts maps host names to servers' addresses, for users' programs.
 func (c *docker) hosts() map[string][]string {
 	hosts := make(map[string][]string, len(c.servers))
 	for n, server := range c.request.Spec.own {
@@ -408,7 +406,7 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 	return node, nil
 }
 
-// startProgram starts a program on a node of its own.
+// startProgram starts a program on a new node.
 func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Container, error) {
 	node := &Node{Name: p.Name}
 	image, err := c.programImage(ctx, p)
@@ -421,7 +419,7 @@ func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Co
 	}
 	spec.Mounts = p.Mounts
 	if p.Image != (ProgramImage{}) {
-		// Nothing is known of the image, but that it can run a static binary.
+		// Nothing is known about the image except that it can run a static binary.
 		spec.Entrypoint = []string{launcherPath}
 		spec.Limits = &p.Image.Limits
 	}
@@ -430,7 +428,7 @@ func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Co
 		if err := c.startAgent(ctx, node, "--install", launcherPath); err != nil {
 			return nil, nil, err
 		}
-		// It answers once it has installed what the program's container begins with.
+		// The agent answers once it has installed the program's launcher.
 		if _, err := node.Host.Processes(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -453,7 +451,8 @@ func (n *Node) relay(exited <-chan engine.Exit, exits chan<- Exit) {
 	}()
 }
 
-// name of a container: the agent's carries that of its node.
+// name returns the name of a node's first container, the agent's if there is one, or of the run's network and
+// volume for "".
 func (c *docker) name(node string) string {
 	if node == "" {
 		return "lockcheck-" + c.request.Run
@@ -461,15 +460,15 @@ func (c *docker) name(node string) string {
 	return "lockcheck-" + c.request.Run + "-" + node
 }
 
-// serverName of the server or program on a node.
+// serverName returns the name of the container of a node's server or program.
 func (c *docker) serverName(node string) string { return c.name(node) + "-main" }
 
 func (c *docker) volumes() map[string]string { return map[string]string{c.name(""): sharedFolder} }
 
 const (
-	// logTail is how many lines of a server's log go with an error.
+	// logTail is how many lines of a server's log are added to an error.
 	logTail = 10
-	// logTimeout is how long they may take: the engine may be why the server is not ready.
+	// logTimeout bounds the wait for these lines, because the engine may be why the server is not ready.
 	logTimeout = 5 * time.Second
 )
 
@@ -523,7 +522,7 @@ func (c *docker) Source() string {
 func (c *docker) Log(ctx context.Context, server string, part LogPart) (string, error) {
 	for _, node := range c.servers {
 		if node.Name == server && node.lives != nil {
-			return node.Errors.String(), nil // the engine keeps nothing of a container whose streams are ours
+			return node.Errors.String(), nil // the engine keeps no log of a container whose streams are attached
 		}
 	}
 	return c.engine.Logs(ctx, c.serverName(server), part.Tail, part.Since)

@@ -26,7 +26,7 @@ import (
 	"lockcheck/history"
 )
 
-// outside is a client of a server in this process, which no fault touches.
+// outside is a client in this process, which no fault touches.
 func outside(t *testing.T, node *Node) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(redisOptions(node.Address))
@@ -34,7 +34,7 @@ func outside(t *testing.T, node *Node) *redis.Client {
 	return client
 }
 
-// ping asks once, with a connection of its own.
+// ping asks once, on a new connection.
 func ping(t *testing.T, node *Node, limit time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -42,8 +42,7 @@ func ping(t *testing.T, node *Node, limit time.Duration) error {
 	return redisProbes{}.Ready(ctx, node.Address)
 }
 
-// TestFaults inflicts each fault on a real node, with a node next to it that
-// must not be affected, and takes it back.
+// TestFaults inflicts each fault on a real node and takes it back. A node next to it must not be affected.
 func TestFaults(t *testing.T) {
 	cluster := started(t, "redis5")
 	n := cluster.Servers()
@@ -86,7 +85,7 @@ func faultPause(t *testing.T, target, control *Node) {
 	if err := ping(t, target, 300*time.Millisecond); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("a stopped server answers: %v", err)
 	}
-	// The kernel still accepts for it: a dial proves nothing about a pause.
+	// The kernel still accepts connections for a stopped server, so a dial proves nothing about a pause.
 	if err := control.Host.Dial(t.Context(), target.Address, 5*time.Second); err != nil {
 		t.Errorf("dial: %v", err)
 	}
@@ -102,7 +101,7 @@ func faultPause(t *testing.T, target, control *Node) {
 func faultCut(t *testing.T, target, peer, control *Node) {
 	dial := func(when string, from, to *Node, reachable bool) {
 		t.Helper()
-		limit := 300 * time.Millisecond // of one that must fail
+		limit := 300 * time.Millisecond // for a dial that must fail
 		if reachable {
 			limit = 5 * time.Second
 		}
@@ -135,7 +134,7 @@ func faultCut(t *testing.T, target, peer, control *Node) {
 
 	cut("f1", peer)
 	cuts("cut", target, "f1")
-	cuts("cut", peer) // the rules are those of one namespace
+	cuts("cut", peer) // the rules are in one namespace only
 	dial("cut", target, peer, false)
 	dial("cut", peer, target, false)
 	dial("cut", target, control, true)
@@ -163,11 +162,11 @@ func faultCut(t *testing.T, target, peer, control *Node) {
 	}
 }
 
-// wallAhead is the wall clock of this machine, relative to its monotonic clock.
+// wallAhead is this machine's wall clock relative to its monotonic clock.
 func wallAhead() time.Duration { return time.Duration(time.Now().UnixNano() - history.Now()) }
 
-// aheadBy waits until a server's clock is ahead of true time by so much, as both
-// the agent and a client outside see it.
+// aheadBy waits until a server's clock is ahead of true time by the wanted offset, as seen by both the agent
+// and a client outside.
 func aheadBy(t *testing.T, node *Node, want time.Duration) {
 	t.Helper()
 	const tolerance = time.Second
@@ -251,8 +250,7 @@ func faultClock(t *testing.T, target, control *Node) {
 	}
 }
 
-// faultClockRate lets a clock run slow from true time on: a step to begin with would end leases
-// that the speed does not.
+// faultClockRate slows a clock down from true time on. A first step would end leases by itself.
 func faultClockRate(t *testing.T, target *Node) {
 	const speed, tolerance = 0.1, 20 * time.Millisecond
 	moment, err := target.Host.SetClockRate(t.Context(), speed)
@@ -277,12 +275,12 @@ func faultClockRate(t *testing.T, target *Node) {
 	aheadBy(t, target, 0)
 }
 
-// faultProgram cuts a program off from one server: it still runs, its streams
-// stay connected, and the other servers stay in reach.
+// faultProgram cuts a program off from one server. The program still runs, its streams stay connected, and it
+// still reaches the other servers.
 func faultProgram(t *testing.T, cluster Cluster) {
 	n1, n2 := cluster.Servers()[0], cluster.Servers()[1]
 	program, err := cluster.Start(t.Context(), Program{
-		Name: "w1", Networked: true, Args: []string{"agent"}, // which echoes what it does not know
+		Name: "w1", Networked: true, Args: []string{"agent"}, // an agent repeats an unknown method in its error
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -329,8 +327,7 @@ func faultProgram(t *testing.T, cluster Cluster) {
 	}
 }
 
-// TestClose: servers, a program without network, and a stopped one, and nothing
-// of them afterwards.
+// TestClose: nothing is left of servers, a program without network, and a stopped server.
 func TestClose(t *testing.T) {
 	docker := clustertest.Engine(t)
 	r := request(t, "redis")
@@ -379,7 +376,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestStartCancelled: a start that is given up in the middle leaves nothing.
+// TestStartCancelled: a start that is cancelled halfway leaves nothing.
 func TestStartCancelled(t *testing.T) {
 	client := clustertest.Engine(t)
 	for _, c := range []struct {
@@ -400,7 +397,7 @@ func TestStartCancelled(t *testing.T) {
 			started := make(chan error, 1)
 			go func() {
 				cluster, err := Start(ctx, r)
-				if err == nil { // it was faster
+				if err == nil { // the start was faster
 					err = cluster.Close(t.Context())
 				}
 				started <- err
@@ -415,7 +412,7 @@ func TestStartCancelled(t *testing.T) {
 	}
 }
 
-// isLeft tells whether the engine has something of a run, or nothing, as wanted.
+// isLeft checks whether the engine has something of a run, as wanted.
 func isLeft(docker *engine.Engine, run string, want bool) error {
 	runs, err := docker.Runs(context.Background())
 	if err != nil {
@@ -427,8 +424,8 @@ func isLeft(docker *engine.Engine, run string, want bool) error {
 	return nil
 }
 
-// TestWithLog: an engine that does not answer does not keep an error from being told; one
-// that does adds the log to it.
+// TestWithLog: an error is reported even if the engine does not answer. An engine that answers adds the log to
+// the error.
 func TestWithLog(t *testing.T) {
 	const text = "out of luck\n"
 	for _, answers := range []bool{true, false} {
@@ -438,7 +435,7 @@ func TestWithLog(t *testing.T) {
 				w.Header().Set("Api-Version", "1.41")
 			case strings.HasSuffix(r.URL.Path, "/networks"):
 				_, _ = io.WriteString(w, "[]")
-			case answers: // a part of the standard output, see package stdcopy
+			case answers: // a frame of standard output, see package stdcopy
 				_, _ = fmt.Fprintf(w, "\x01\x00\x00\x00\x00\x00\x00%c%s", len(text), text)
 			default:
 				<-r.Context().Done()
@@ -450,7 +447,7 @@ func TestWithLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // as that of a run that is interrupted
+		cancel() // as in an interrupted run
 		began := time.Now()
 		failed := (&docker{engine: connected}).withLog(ctx, agent.ErrNoAnswer, "n1")
 		if !errors.Is(failed, agent.ErrNoAnswer) || strings.Contains(failed.Error(), strings.TrimSpace(text)) != answers || time.Since(began) > 2*logTimeout {
@@ -461,7 +458,7 @@ func TestWithLog(t *testing.T) {
 	}
 }
 
-// atBoot is an agent by whose clock its machine was booted just now.
+// atBoot is an agent whose clock says that its machine has just booted.
 const atBoot = `package main
 
 import (
@@ -477,8 +474,8 @@ func main() {
 }
 `
 
-// TestEngineElsewhere: an engine on another machine is refused before images of servers are
-// made there. One on this machine is not, by whatever address it is reached.
+// TestEngineElsewhere: an engine on another machine is refused before servers' images are made there. An engine
+// on this machine is accepted by any address.
 func TestEngineElsewhere(t *testing.T) {
 	clustertest.Engine(t)
 	t.Setenv("DOCKER_HOST", "tcp://"+relayed(t, engineSocket(t)))
@@ -494,7 +491,7 @@ func TestEngineElsewhere(t *testing.T) {
 	}
 	for _, binary := range []string{clustertest.Binary(t), elsewhere} {
 		r := request(t, "redis")
-		r.Binary, r.Spec.Image = binary, "no-such-recipe" // what comes next fails
+		r.Binary, r.Spec.Image = binary, "no-such-recipe" // the step after the check fails
 		_, err := Start(t.Context(), r)
 		if err == nil || errors.Is(err, agent.ErrOtherClock) != (binary == elsewhere) {
 			t.Errorf("elsewhere: %t: %v", binary == elsewhere, err)
@@ -502,7 +499,7 @@ func TestEngineElsewhere(t *testing.T) {
 	}
 }
 
-// engineSocket is the socket of the engine that tests use.
+// engineSocket is the path of the test engine's socket.
 func engineSocket(t *testing.T) string {
 	t.Helper()
 	socket, is := strings.CutPrefix(cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock"), "unix://")
@@ -512,7 +509,7 @@ func engineSocket(t *testing.T) string {
 	return socket
 }
 
-// relayed passes on TCP connections to a Unix socket, and returns where it takes them.
+// relayed forwards TCP connections to a Unix socket, and returns its address.
 func relayed(t *testing.T, socket string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -532,7 +529,7 @@ func relayed(t *testing.T, socket string) string {
 	return listener.Addr().String()
 }
 
-// relay passes on both directions of a connection, each with its own end.
+// relay forwards both directions of a connection, each until its own end.
 func relay(outer *net.TCPConn, socket string) {
 	defer outer.Close()
 	inner, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})

@@ -18,7 +18,7 @@ import (
 	"lockcheck/internal/folders"
 )
 
-// errEmbeddedClock is why the wall clock of an embedded server stays as it is.
+// errEmbeddedClock is why the wall clock of most embedded servers is not moved.
 var errEmbeddedClock = errors.New("an embedded server does not use the wall clock")
 
 // embedded is a cluster of child processes that share a temporary folder.
@@ -31,7 +31,7 @@ type embedded struct {
 	commands []*exec.Cmd
 	lasting  []*lives
 	closed   bool
-	closing  chan struct{} // closed when the cluster is
+	closing  chan struct{} // closed when the cluster is closed
 	ended    sync.WaitGroup
 }
 
@@ -86,8 +86,8 @@ func (c *embedded) startServer(ctx context.Context, n int) error {
 	return awaitReady(ctx, node)
 }
 
-// clock is what moves the wall clock of a server, set to true time; the error is ErrClock where
-// it cannot be moved, and errEmbeddedClock for a server that does not use it.
+// clock returns the driver of a server's wall clock, set to true time. The error is ErrClock if the clock
+// cannot be moved, and errEmbeddedClock for a server that does not use the wall clock.
 func (c *embedded) clock(ctx context.Context, server string) (agent.Local, error) {
 	if !c.request.Spec.WallClock {
 		return agent.Local{}, errEmbeddedClock
@@ -110,7 +110,7 @@ func (c *embedded) Start(ctx context.Context, p Program) (*Node, error) {
 	return node, nil
 }
 
-// startLasting starts a program that can be started again.
+// startLasting starts a program that can be restarted.
 func (c *embedded) startLasting(ctx context.Context, p Program) (*Node, error) {
 	node, exits := &Node{Name: p.Name}, make(chan Exit, 1)
 	node.lives, node.Exited = newLives(node), exits
@@ -134,7 +134,7 @@ func (c *embedded) startLasting(ctx context.Context, p Program) (*Node, error) {
 	return node, node.Again(ctx)
 }
 
-// run starts a child process that is not started again.
+// run starts a child process that is not restarted.
 func (c *embedded) run(name, binary string, args []string) (node *Node, host family, err error) {
 	child, err := c.spawn(name, binary, args)
 	if err != nil {
@@ -153,13 +153,13 @@ type child struct {
 	output, errors io.Reader
 }
 
-// spawn starts a child process in a process group of its own, so that Ctrl-C on
-// the terminal reaches only the harness. The caller awaits its end.
+// spawn starts a child process in its own process group, so that Ctrl-C on the terminal reaches only the
+// harness. The caller awaits the child's end.
 func (c *embedded) spawn(name, binary string, args []string) (child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return child{}, fmt.Errorf("%s: the cluster is closed", name) // nothing would end it
+		return child{}, fmt.Errorf("%s: the cluster is closed", name) // nothing would end the child
 	}
 	command := exec.Command(binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -177,7 +177,7 @@ func (c *embedded) spawn(name, binary string, args []string) (child, error) {
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	err = c.request.launch(command)
-	// The child has its own ends; with ours open, the pipes would never end.
+	// The child has its own ends. While ours are open the pipes never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
 		return child{}, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
@@ -187,7 +187,7 @@ func (c *embedded) spawn(name, binary string, args []string) (child, error) {
 	return child{command, input, output, errorOutput}, nil
 }
 
-// await collects the end of a child. The channel that it returns is closed when it is known how the child ended.
+// await waits for the end of a child. The returned channel is closed when it is known how the child ended.
 func (c *embedded) await(node *Node, command *exec.Cmd, exits chan<- Exit) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -201,7 +201,7 @@ func (c *embedded) await(node *Node, command *exec.Cmd, exits chan<- Exit) <-cha
 		select {
 		case exits <- exit:
 			return
-		default: // nobody has taken the exit before
+		default: // the previous exit has not been taken yet
 		}
 		select {
 		case exits <- exit:
@@ -216,8 +216,7 @@ func (c *embedded) Folder() string            { return c.folder }
 func (c *embedded) Images() map[string]string { return nil }
 func (c *embedded) Source() string            { return "" }
 
-// Clean refuses: a new cluster costs one to five processes, and what an embedded server keeps is not
-// known.
+// Clean refuses: a new cluster costs only one to five processes, and what an embedded server keeps is unknown.
 func (c *embedded) Clean(context.Context) error { return errEmbeddedServed }
 
 var errEmbeddedServed = errors.New("embedded servers serve one run")
@@ -231,7 +230,7 @@ func (c *embedded) Log(_ context.Context, server string, _ LogPart) (string, err
 	return "", fmt.Errorf("no server %q", server)
 }
 
-// Close kills what still runs; SIGKILL ends a stopped process too.
+// Close kills what still runs. SIGKILL ends a stopped process, too.
 func (c *embedded) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if !c.closed {
@@ -239,7 +238,7 @@ func (c *embedded) Close(ctx context.Context) error {
 		close(c.closing)
 	}
 	for _, command := range c.commands {
-		// A process that has ended already is no error.
+		// A process that has already ended is no error.
 		_, _ = familyOf(func() *os.Process { return command.Process }).Signal(ctx, agent.Kill)
 	}
 	for _, l := range c.lasting {

@@ -13,12 +13,12 @@ import (
 const (
 	etcdPort     = 2379
 	etcdPeerPort = 2380
-	// etcdToken is the same on all: members with other ones refuse each other.
+	// etcdToken is the same on all members, because members with different tokens refuse each other.
 	etcdToken = "lockcheck"
 )
 
-// etcdSpec is one etcd cluster. Its timing is the default of etcd, spelt out
-// because the shortest lease follows from it: 1.5 election timeouts.
+// etcdSpec is one etcd cluster. Its timing is etcd's default, spelt out because the shortest lease follows from
+// it: 1.5 election timeouts.
 func etcdSpec() Spec {
 	return Spec{
 		Name: "etcd", Nodes: 3, Sizes: []int{5, 1}, Image: "etcd", Official: true,
@@ -47,7 +47,7 @@ func etcdCommand(p Place) []string {
 	}
 }
 
-// etcdProbes asks an etcd server by HTTP, which all versions speak besides gRPC.
+// etcdProbes asks an etcd server over HTTP, which all versions speak besides gRPC.
 type etcdProbes struct{}
 
 var (
@@ -81,7 +81,7 @@ func (etcdProbes) Version(ctx context.Context, address string) (string, error) {
 	return answer.Server, err
 }
 
-// Leads compares the server's own identity with that of the member that it takes for the leader.
+// Leads compares the server's own member ID with the one that it takes for the leader.
 func (etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
 	var answer struct {
 		Header struct {

@@ -14,7 +14,7 @@ import (
 	"lockcheck/history"
 )
 
-// startedEtcd starts a number of servers of a version; "" for the usual one.
+// startedEtcd starts servers of a version; "" and 0 for the defaults.
 func startedEtcd(t *testing.T, version string, nodes int) Cluster {
 	t.Helper()
 	r := request(t, "etcd")
@@ -22,20 +22,20 @@ func startedEtcd(t *testing.T, version string, nodes int) Cluster {
 	return startedWith(t, r)
 }
 
-// openUnkept opens a lock on etcd whose lease nobody renews.
+// openUnkept opens a lock on etcd whose lease is not renewed.
 func openUnkept(t *testing.T, lock, name string, cluster Cluster) *worker {
 	t.Helper()
 	return openWith(t, lock, clients.Config{Worker: name, Nodes: addresses(cluster), NoKeepAlive: true})
 }
 
-// withdrawn makes sure that an attempt on a lock that is held waits in vain, and leaves nothing behind.
+// withdrawn checks that an attempt on a held lock is refused and leaves nothing behind.
 func (w *worker) withdrawn(by clients.Grant) {
 	w.Helper()
 	w.refused("while it is held", by)
 	w.released(clients.Grant{Key: by.Key, ID: w.id()}, clients.NotHeld)
 }
 
-// etcdKeys asks the servers themselves.
+// etcdKeys reads the servers' keys directly.
 type etcdKeys struct {
 	*testing.T
 	*clientv3.Client
@@ -51,7 +51,7 @@ func lookInto(t *testing.T, cluster Cluster) etcdKeys {
 	return etcdKeys{t, client}
 }
 
-// await waits until there are n keys of a lock, and returns their leases.
+// await waits until a lock has n keys, and returns their leases.
 func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 	e.Helper()
 	clustertest.Eventually(e, patience, func() error {
@@ -70,7 +70,7 @@ func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 	return leases
 }
 
-// TestEtcd holds the locks on etcd to the contract of clients.Lock.
+// TestEtcd checks the locks on etcd against the contract of clients.Lock.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 0)
@@ -92,8 +92,8 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// TestEtcdAsDocumented: the lock as the library's users have it excludes, queues, and gives
-// back what it was granted, without a word about its session.
+// TestEtcdAsDocumented: the lock as the library's documentation uses it excludes, queues, and releases its
+// grants. It does not notice the end of its session.
 func TestEtcdAsDocumented(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
@@ -115,10 +115,10 @@ func etcdAsDocumented(t *testing.T, lock string, cluster Cluster) {
 	waiting := two.queue(key, time.Minute)
 	look.await(key, 2)
 	three.refused("while it is held", first)
-	look.await(key, 2) // the library removes its key by itself
+	look.await(key, 2) // the library removes its key itself
 	one.released(first, clients.Done)
 	second := two.granted(waiting)
-	// The end of the session is nobody's business until the release finds nothing.
+	// The client does not notice the end of the session until the release finds no key.
 	if _, err := look.Revoke(t.Context(), look.await(key, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +128,8 @@ func etcdAsDocumented(t *testing.T, lock string, cluster Cluster) {
 	look.await(key, 0)
 }
 
-// TestEtcdRetryUnlock: an Unlock that is called again removes the lock, and a newer one of the
-// same session as well; one that is not leaves it alone.
+// TestEtcdRetryUnlock: a repeated Unlock removes the lock, and also a newer lock of the same session. Without
+// the repetition the newer lock stays.
 func TestEtcdRetryUnlock(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
@@ -148,8 +148,7 @@ func TestEtcdRetryUnlock(t *testing.T) {
 	look.await(locks[0], 1) // though it has had more time
 }
 
-// etcdQueue: who waits is granted the lock when it is released, and who gives up
-// leaves no key behind.
+// etcdQueue: a waiter is granted the lock when it is released, and a waiter that gives up leaves no key behind.
 func etcdQueue(t *testing.T, lock string, cluster Cluster) {
 	one, two, three := open(t, lock, "w1", cluster), open(t, lock, "w2", cluster), open(t, lock, "w3", cluster)
 	look, key := lookInto(t, cluster), lock+" queue"
@@ -163,12 +162,12 @@ func etcdQueue(t *testing.T, lock string, cluster Cluster) {
 	look.await(key, 0)
 }
 
-// etcdLeases: a lease that nobody keeps runs out, not before its validity has ended; compared with
-// it one that is kept, and does not.
+// etcdLeases: a lease that is not renewed expires, but not before its validity ends. As a control a renewed
+// lease does not expire.
 func etcdLeases(t *testing.T, lock string, cluster Cluster) {
 	kept, left, next := open(t, lock, "w1", cluster), openUnkept(t, lock, "w2", cluster), open(t, lock, "w3", cluster)
 	keptKey, leftKey := lock+" kept", lock+" left"
-	holder := kept.acquire(keptKey, time.Second) // 2 s is the least
+	holder := kept.acquire(keptKey, time.Second) // 2 s is the minimum
 	orphan := left.acquire(leftKey, time.Second)
 	if orphan.Lost != nil {
 		t.Error("notified of the end of a lease that nobody keeps")
@@ -182,7 +181,7 @@ func etcdLeases(t *testing.T, lock string, cluster Cluster) {
 	kept.released(holder, clients.Done)
 }
 
-// etcdLost: the holder of a lease that is gone is notified; compared with one that is not.
+// etcdLost: the holder of a revoked lease is notified, and another holder is not.
 func etcdLost(t *testing.T, lock string, cluster Cluster) {
 	one, two := openTwo(t, lock, cluster)
 	look, key := lookInto(t, cluster), lock+" lost"
@@ -196,8 +195,8 @@ func etcdLost(t *testing.T, lock string, cluster Cluster) {
 	two.released(kept, clients.Done)
 }
 
-// TestEtcdExpiredGrant: servers of 3.4 grant the lock to a waiter whose key is
-// gone, and the client finds that out; later ones do not.
+// TestEtcdExpiredGrant: servers of 3.4 grant the lock to a waiter whose key is gone, and the client detects
+// that. Later servers do not grant it.
 func TestEtcdExpiredGrant(t *testing.T) {
 	for version, dies := range map[string]bool{"3.4.3": true, "3.6.16": false} {
 		t.Run(version, func(t *testing.T) {
@@ -206,7 +205,7 @@ func TestEtcdExpiredGrant(t *testing.T) {
 			for _, lock := range []string{"etcd-v3lock", "etcd-v3lock-retry", "etcd-header-revision", "etcd"} {
 				t.Run(lock, func(t *testing.T) {
 					t.Parallel()
-					// The client library of 3.6 looks for its own key, whatever the servers do.
+					// The client library of 3.6 checks its own key, whatever the servers do.
 					etcdExpired(t, lock, cluster, dies && lock != "etcd")
 				})
 			}
@@ -220,7 +219,7 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 	holder := one.acquire(key, time.Minute)
 	waiting := two.queue(key, time.Second)
 	look.await(key, 2)
-	look.await(key, 1) // the key of the waiter is gone
+	look.await(key, 1) // the waiter's key is gone
 	one.released(holder, clients.Done)
 	answer := <-waiting
 	if !dies {
@@ -238,8 +237,8 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 	two.released(answer.grant, clients.NotHeld)
 }
 
-// TestEtcdPhantomLeader: a candidate whose key is gone is told that it leads, other than who
-// waits for a Mutex; nobody's key is deleted when it resigns.
+// TestEtcdPhantomLeader: unlike a waiter for a Mutex, a candidate whose key is gone is told that it leads. Its
+// Resign deletes no other key.
 func TestEtcdPhantomLeader(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
@@ -250,7 +249,7 @@ func TestEtcdPhantomLeader(t *testing.T) {
 	look.await("k", 2)
 	next := three.queue("k", time.Minute)
 	look.await("k", 3)
-	look.await("k", 2) // the key of the second is gone
+	look.await("k", 2) // the second candidate's key is gone
 	one.released(leader, clients.Done)
 	second, third := two.granted(phantom), three.granted(next)
 	if second.Token <= leader.Token || third.Token <= second.Token {
@@ -262,8 +261,8 @@ func TestEtcdPhantomLeader(t *testing.T) {
 	look.await("k", 0)
 }
 
-// TestEtcdResignOnce: a Resign that fails leaves the key, and the next campaign of the session
-// gets the term of before; after one that does not the term is a new one.
+// TestEtcdResignOnce: after a Resign that failed the key remains, and the session's next campaign gets the same
+// term. After a Resign that succeeded the term is new.
 func TestEtcdResignOnce(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
@@ -281,8 +280,8 @@ func TestEtcdResignOnce(t *testing.T) {
 	}
 }
 
-// TestEtcdObserved: the watch reports each key when it is made and when it is gone, by
-// the token of its holder, also one whose lease runs out; and nothing that is not there.
+// TestEtcdObserved: the watch reports each key when it is created and when it is gone, with the holder's token,
+// also for a lease that expires. It reports nothing else.
 func TestEtcdObserved(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
@@ -303,7 +302,7 @@ func TestEtcdObserved(t *testing.T) {
 		}
 		return clients.Observation{}
 	}
-	// The watch begins some time: what is made before, it need not see.
+	// The watch begins at some time; it need not see keys created before.
 	one := open(t, "etcd", "w1", cluster)
 	for began := false; !began; {
 		one.released(one.acquire("probe", time.Minute), clients.Done)
@@ -321,14 +320,14 @@ func TestEtcdObserved(t *testing.T) {
 	if want := (clients.Observation{Key: "held", Token: held.Token}); entry != want {
 		t.Errorf("observed %+v, want %+v", entry, want)
 	}
-	left := openUnkept(t, "etcd", "w2", cluster).acquire("left", 2*time.Second) // nobody renews it
+	left := openUnkept(t, "etcd", "w2", cluster).acquire("left", 2*time.Second) // its lease is not renewed
 	for _, want := range []clients.Observation{{Key: "left", Token: left.Token}, {Key: "left", Token: left.Token, Gone: true}} {
 		if got := next(); got != want {
 			t.Errorf("observed %+v, want %+v", got, want)
 		}
 	}
 	one.released(held, clients.Done)
-	close(stop) // what happened until now is still reported
+	close(stop) // events until now are still reported
 	if got, want := next(), (clients.Observation{Key: "held", Token: held.Token, Gone: true}); got != want {
 		t.Errorf("observed %+v, want %+v", got, want)
 	}
@@ -337,8 +336,8 @@ func TestEtcdObserved(t *testing.T) {
 	}
 }
 
-// TestEtcdLeader: one server says that it leads, another one when that is
-// stopped, and one when it goes on.
+// TestEtcdLeader: one server reports that it leads, another when that one is stopped, and exactly one when it
+// continues.
 func TestEtcdLeader(t *testing.T) {
 	for _, version := range []string{"3.4.3", "3.6.16"} {
 		t.Run(version, func(t *testing.T) {
@@ -362,8 +361,7 @@ func TestEtcdLeader(t *testing.T) {
 	}
 }
 
-// leaderOf waits until exactly one server, but for one that is stopped, says that
-// it leads.
+// leaderOf waits until exactly one server, other than a stopped one, reports that it leads.
 func leaderOf(t *testing.T, cluster Cluster, stopped *Node) (leader *Node) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {

@@ -15,7 +15,7 @@ import (
 // been waited for: afterwards another process may have the child's number.
 type family struct {
 	agent.Local
-	child func() *os.Process // another one if it was started again
+	child func() *os.Process // changes when the child is restarted
 }
 
 func familyOf(child func() *os.Process) family {
@@ -59,7 +59,7 @@ func sendTo(pid int, child *os.Process, signal syscall.Signal) error {
 		return err
 	}
 	defer process.Release()                                                            //nolint:errcheck // it only frees the handle
-	if !processes.Descends(pid, child.Pid) || child.Signal(syscall.Signal(0)) != nil { // which has not been waited for
+	if !processes.Descends(pid, child.Pid) || child.Signal(syscall.Signal(0)) != nil { // and it has not been waited for
 		return os.ErrProcessDone
 	}
 	return process.Signal(signal)

@@ -11,15 +11,14 @@ import (
 	"lockcheck/history"
 )
 
-// errNoFreezer is why a node cannot be frozen: it is a process of this machine, in the control group
-// of lockcheck.
+// errNoFreezer is why an embedded node cannot be frozen: its process is in lockcheck's own control group.
 var errNoFreezer = errors.New("it has no control group of its own")
 
-// freezer is that of the container of a server or worker.
+// freezer freezes the container of a server or worker.
 type freezer struct {
 	engine    *engine.Engine
 	container string
-	doubt     atomic.Bool // whether a freeze that failed was carried out
+	doubt     atomic.Bool // a failed freeze may still take effect
 }
 
 // CanFreeze says why the node cannot be frozen; nil if it can.
@@ -30,7 +29,7 @@ func (n *Node) CanFreeze() error {
 	return nil
 }
 
-// Freeze stops all processes of the node by the freezer of their control group.
+// Freeze stops all processes of the node with the freezer of their control group.
 func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
 	if err := n.CanFreeze(); err != nil {
 		return agent.Moment{}, err
@@ -42,7 +41,7 @@ func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// awaitDoubt waits for a freeze that the engine did not answer and may still carry out.
+// awaitDoubt waits for a freeze that the engine did not confirm and may still carry out.
 func (n *Node) awaitDoubt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, doubtLimit)
 	defer cancel()
@@ -60,7 +59,7 @@ func (n *Node) awaitDoubt(ctx context.Context) {
 // doubtLimit is how long the engine may take to carry out such a freeze.
 const doubtLimit = 5 * time.Second
 
-// Thaw lets a frozen node go on; one that is not frozen is left as it is.
+// Thaw lets a frozen node continue. It does nothing for a node that is not frozen.
 func (n *Node) Thaw(ctx context.Context) (agent.Moment, error) {
 	if n.CanFreeze() == nil && n.freezer.doubt.Swap(false) {
 		n.awaitDoubt(ctx)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// galeraView is the file in which a server of Galera keeps whom it was last in a cluster with.
+// galeraView is the file in which a Galera server records the members of its last cluster.
 const galeraView = "gvwstate.dat"
 
-// galeraSpec is a cluster of MariaDB that replicates by Galera, with its default time-outs.
+// galeraSpec is a MariaDB cluster that replicates with Galera and its default time-outs.
 //
-// Nobody bootstraps it: the servers start as those of a cluster that lost all its power at once
-// (pc.recovery), and are one when all of them have found each other. So a server that is started
-// again can only join.
+// No server bootstraps it. The servers start like those of a cluster that lost all power at once (pc.recovery),
+// and form a cluster when all of them have found each other. A server that is restarted can therefore only
+// join.
 func galeraSpec() Spec {
 	return Spec{
 		Name: "galera", Nodes: 3, Image: "galera",
@@ -27,8 +27,8 @@ func galeraSpec() Spec {
 	}
 }
 
-// galeraStart starts a server. One that was killed has left no position in its state file; its
-// tables have it.
+// galeraStart starts a server. The state file of a killed server has no position, so it is recovered from the
+// tables.
 const galeraStart = `
 view=$1 state=$2; shift 2
 if grep -q 'seqno: *-1' $state/grastate.dat; then
@@ -42,17 +42,17 @@ exec mariadbd "$@"`
 func galeraCommand(p Place) []string {
 	start := []string{"sh", "-c", galeraStart, "sh", p.Folder + "/" + galeraView, mariaData}
 	return append(append(start, mariaCommand(p)[1:]...),
-		// As its documentation has it.
+		// As Galera's documentation has it.
 		"--wsrep-on=ON", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 		"--wsrep-cluster-address=gcomm://"+strings.Join(p.IPs, ","), "--wsrep-node-address="+p.IPs[p.N],
 		"--wsrep-node-name="+fmt.Sprintf("n%d", p.N+1), "--wsrep-sst-method=rsync",
-		// Enough for a run. By default each server has six and eight times as much to write when it starts.
+		// Enough for a run. By default each server writes six and eight times as much when it starts.
 		"--innodb-log-file-size=16M", "--wsrep-provider-options=gcache.size=16M",
 	)
 }
 
-// lastView is the file of a server that was in a cluster with all the others.
+// lastView is the view file of a server that was in a cluster with all the others.
 func lastView(p Place) string {
 	id := func(n int) string { return fmt.Sprintf("%08d-0000-1000-8000-%012d", n+1, n+1) }
 	var members strings.Builder
@@ -65,7 +65,7 @@ func lastView(p Place) string {
 // galeraProbes asks a MariaDB of a cluster.
 type galeraProbes struct{ sqlProbes }
 
-// Ready asks for a server that has all that the majority has.
+// Ready asks whether the server is in step with a majority.
 func (p galeraProbes) Ready(ctx context.Context, address string) error {
 	var synced bool
 	err := p.ask(ctx, address, `SELECT COUNT(*) = 3 FROM information_schema.global_status WHERE

@@ -10,12 +10,12 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestGalera: the servers are one cluster, and what two workers on two of them exclude each
-// other by; compared with the same on one server.
+// TestGalera: the servers form one cluster. It tests which locks exclude two workers on two servers, compared
+// with two workers on one server.
 func TestGalera(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "galera")
-	oneCluster(t, cluster)
+	awaitOneCluster(t, cluster)
 	for _, lock := range []string{"galera-getlock", "galera-forupdate"} {
 		for name, contract := range connectionContracts() {
 			t.Run(lock+" "+name+" on one server", func(t *testing.T) { contract(openTwo(t, lock+"+one-server", cluster)) })
@@ -29,21 +29,21 @@ func TestGalera(t *testing.T) {
 	})
 	t.Run("FOR UPDATE on two servers", func(t *testing.T) {
 		a, b := openTwo(t, "galera-forupdate", cluster)
-		for _, w := range []*worker{a, b} { // the row must be on both before it is locked on one
+		for _, w := range []*worker{a, b} { // the row must be on both servers before it is locked on one
 			w.released(w.acquire("both", 0), clients.Done)
-			inStep(t, cluster, "both")
+			awaitSameRow(t, cluster, "both")
 		}
 		first, second := a.acquire("both", 0), b.acquire("both", 0)
 		a.released(first, clients.Done)
-		b.released(second, clients.NotHeld) // it is the second to commit
+		b.released(second, clients.NotHeld) // this is the second to commit
 	})
 	t.Run("INSERT on two servers", func(t *testing.T) {
 		contractRelease(openTwo(t, "galera-insert", cluster))
 	})
 }
 
-// oneCluster waits until each server says that there are three.
-func oneCluster(t *testing.T, cluster Cluster) {
+// awaitOneCluster waits until each server reports a cluster of three.
+func awaitOneCluster(t *testing.T, cluster Cluster) {
 	t.Helper()
 	for _, server := range cluster.Servers() {
 		clustertest.Eventually(t, patience, func() error {
@@ -57,9 +57,9 @@ func oneCluster(t *testing.T, cluster Cluster) {
 	}
 }
 
-// inStep waits until all servers have the same of a row. What one has committed, the others apply
-// later, and end whatever transaction is in the way then.
-func inStep(t *testing.T, cluster Cluster, key string) {
+// awaitSameRow waits until all servers have the same content of a row. Servers apply another server's commit later,
+// and then abort any transaction in its way.
+func awaitSameRow(t *testing.T, cluster Cluster, key string) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {
 		var all []int64
@@ -77,14 +77,14 @@ func inStep(t *testing.T, cluster Cluster, key string) {
 	})
 }
 
-// TestGaleraRestart: a server that was killed joins the others again, and catches up on what
-// it has missed. So does the first one, and so do all when none has lived on.
+// TestGaleraRestart: a killed server joins the others again and catches up. That holds for the first server,
+// too, and for all servers when all were killed.
 func TestGaleraRestart(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "galera")
 	servers := cluster.Servers()
 	other, holder := openTwo(t, "galera-insert", cluster)
-	// Of an attempt without an answer a row may be left, which is in the way of the next.
+	// An attempt without an answer may leave a row that would block the next attempt.
 	take := func(prefix string) clients.Grant { return holder.acquireFresh(prefix, 0) }
 	for _, killed := range [][]*Node{servers[:1], servers} {
 		for _, server := range killed {
@@ -107,7 +107,7 @@ func TestGaleraRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		oneCluster(t, cluster)
+		awaitOneCluster(t, cluster)
 		if len(killed) == len(servers) {
 			taken = take("after all were gone")
 		}
@@ -115,7 +115,7 @@ func TestGaleraRestart(t *testing.T) {
 	}
 }
 
-// TestGaleraView: each server names itself and all of them.
+// TestGaleraView: each server's view names itself and all servers.
 func TestGaleraView(t *testing.T) {
 	p := Place{IPs: []string{"a", "b", "c"}}
 	for p.N = range p.IPs {

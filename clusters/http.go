@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// question is one that a probe asks over HTTP, with a connection of its own.
+// question is a probe's question over HTTP, on a new connection.
 type question struct {
 	method string // "" for GET
 	url    string
@@ -20,8 +20,8 @@ type question struct {
 	client *http.Client
 }
 
-// ask reads the answer as JSON, unless it is nil. An answer other than 200 is an error, next to its
-// header.
+// ask decodes the answer as JSON, unless answer is nil. A status other than 200 is an error, returned together
+// with the header.
 func (q question) ask(ctx context.Context, answer any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, q.method, q.url, strings.NewReader(q.body))
 	if err != nil {
@@ -52,8 +52,8 @@ func (q question) ask(ctx context.Context, answer any) (http.Header, error) {
 	return response.Header, json.Unmarshal(body, answer)
 }
 
-// date asks and returns the date of the answer. It has whole seconds: the middle of the second is at
-// most half of one off.
+// date returns the Date header of the answer. It has whole seconds, so the middle of the second is off by at
+// most half a second.
 func (q question) date(ctx context.Context) (time.Time, error) {
 	header, err := q.ask(ctx, nil)
 	if header == nil {

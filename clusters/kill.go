@@ -8,10 +8,9 @@ import (
 	"lockcheck/history"
 )
 
-// Kill kills all processes of the node at once, by SIGKILL. Their Exit says that they were killed,
-// which is no failure of the run.
+// Kill kills all processes of the node at once with SIGKILL. Their Exit says so, and is no failure of the run.
 func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
-	before := n.killed.Swap(true) // they may end before the answer is here
+	before := n.killed.Swap(true) // the processes may end before the answer arrives
 	moment, err := n.Host.Signal(ctx, agent.Kill)
 	if err != nil && !unanswered(err) {
 		n.killed.Store(before)
@@ -19,13 +18,13 @@ func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// unanswered says whether an action that failed may have been done all the same.
+// unanswered says whether a failed action may still have taken effect.
 func unanswered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// errNoRestart is why a node stays dead: a worker that is killed is a client
-// machine that is gone, and an embedded server keeps nothing to come back with.
+// errNoRestart is why a node stays dead. A killed worker stands for a client machine that is gone, and an
+// embedded server keeps nothing to restart with.
 var errNoRestart = errors.New("it cannot be started again, as servers on Docker can")
 
 // CanRestart says why a killed node could not be started again; nil if it can.
@@ -36,9 +35,8 @@ func (n *Node) CanRestart() error {
 	return nil
 }
 
-// Restart starts a killed server again, with its address, its data on disk and
-// the cuts and the clock that are in force. It does not wait until it is ready,
-// and does nothing for a server that was started again already.
+// Restart starts a killed server again, with its address, its data on disk, and the cuts and clock in force. It
+// does not wait until the server is ready, and does nothing if the server was restarted already.
 func (n *Node) Restart(ctx context.Context) (agent.Moment, error) {
 	moment := agent.Moment{From: history.Now()}
 	if err := n.CanRestart(); err != nil {
@@ -57,8 +55,8 @@ func (n *Node) Restart(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// awaitEnd waits until it is known how the killed process ended: later its end would be taken for that
-// of the next process.
+// awaitEnd waits until it is known how the killed process ended. After the restart that end would be taken for
+// the next process'.
 func (n *Node) awaitEnd(ctx context.Context) error {
 	if n.ended == nil {
 		return nil

@@ -15,9 +15,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestKill kills a Redis and starts it again: its address and its cuts stay, and
-// of its data what was on its disk, which is all with an append-only file and
-// nothing without.
+// TestKill kills a Redis and restarts it. Its address and its cuts stay. So does its data on disk: everything
+// with an append-only file, and nothing without.
 func TestKill(t *testing.T) {
 	for servers, kept := range map[string]bool{"redis": false, "redis-aof": true} {
 		t.Run(servers, func(t *testing.T) {
@@ -31,8 +30,8 @@ func TestKill(t *testing.T) {
 			if _, err := node.Host.Cut(t.Context(), agent.Cut{ID: "stays", Peers: []string{"192.0.2.1"}}); err != nil {
 				t.Fatal(err)
 			}
-			for round := range 2 { // what was killed once can be killed again
-				die(t, node)
+			for round := range 2 { // a restarted server can be killed again
+				killAndPing(t, node)
 				if _, err := node.Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -52,7 +51,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// refusing is a host that does not do what it is told.
+// refusing is a host whose Signal fails.
 type refusing struct {
 	agent.Local
 	err error
@@ -62,8 +61,8 @@ func (r refusing) Signal(context.Context, agent.Signal) (agent.Moment, error) {
 	return agent.Moment{}, r.err
 }
 
-// TestKillFails: what was not killed is not started again, and its own end later
-// is a failure. Of what may have been killed nothing is known.
+// TestKillFails: a node that was not killed is not restarted, and its later end is a failure. A kill without an
+// answer may have taken effect, so the node counts as killed.
 func TestKillFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -94,8 +93,8 @@ func TestKillFails(t *testing.T) {
 	}
 }
 
-// die kills a server and waits until nothing is left of it.
-func die(t *testing.T, node *Node) {
+// killAndPing kills a server and checks that it no longer answers.
+func killAndPing(t *testing.T, node *Node) {
 	t.Helper()
 	kill(t, node)
 	if err := ping(t, node, time.Second); err == nil {
@@ -126,8 +125,8 @@ func kill(t *testing.T, node *Node) {
 	}
 }
 
-// TestFailover kills the primary: the Sentinels promote the replica, and the old
-// primary comes back as its replica.
+// TestFailover kills the primary. The Sentinels promote the replica, and the old primary returns as its
+// replica.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	n := started(t, "redis-failover").Servers()
@@ -137,7 +136,7 @@ func TestFailover(t *testing.T) {
 	if address, err := primaryOf(t.Context(), n[2].Address); err != nil || address != n[0].Address {
 		t.Fatalf("the primary is %s, %v", address, err)
 	}
-	die(t, n[0])
+	killAndPing(t, n[0])
 	clustertest.Eventually(t, 60*time.Second, func() error {
 		address, err := primaryOf(t.Context(), n[2].Address)
 		if err == nil && address != n[1].Address {

@@ -25,8 +25,8 @@ const (
 	kubernetesKey    = "accounts.pem"
 )
 
-// kubernetesSpec is an etcd cluster and the API servers of Kubernetes on it, one or three.
-// Clients know the API servers only.
+// kubernetesSpec is an etcd cluster with one or three Kubernetes API servers on it. Clients know the API
+// servers only.
 func kubernetesSpec() Spec {
 	return Spec{
 		Name: "kubernetes", Nodes: kubernetesEtcds + 1, Sizes: []int{kubernetesEtcds + 3},
@@ -59,7 +59,7 @@ func kubernetesServer() Server {
 	}
 }
 
-// kubernetesCommand: all who have the token may do everything.
+// kubernetesCommand: everybody with the token may do everything.
 func kubernetesCommand(p Place) []string {
 	var etcds []string
 	for _, ip := range p.IPs[:kubernetesEtcds] {
@@ -70,7 +70,7 @@ func kubernetesCommand(p Place) []string {
 		"kube-apiserver", "--etcd-servers", strings.Join(etcds, ","), "--advertise-address", p.IPs[p.N],
 		"--secure-port", fmt.Sprint(kubernetesPort), "--cert-dir", p.Folder + "/certificates",
 		"--token-auth-file", p.Folder + "/" + kubernetesTokens, "--authorization-mode", "AlwaysAllow",
-		// Unused, but it does not start without service accounts and service addresses.
+		// Unused, but the server does not start without service accounts and service addresses.
 		"--service-account-issuer", "https://lockcheck", "--service-account-key-file", key, "--service-account-signing-key-file", key,
 		"--service-cluster-ip-range", "10.0.0.0/24",
 	}
@@ -91,18 +91,17 @@ func newKey() string {
 	}
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		panic(err) // not of such a key
+		panic(err) // never for a key on this curve
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
-// kubernetesProbes asks an API server over HTTPS, with the certificate that the server made for itself.
+// kubernetesProbes asks an API server over HTTPS, with the server's self-signed certificate.
 type kubernetesProbes struct{}
 
 var _ agent.Probes = kubernetesProbes{}
 
-// Ready needs the namespace of the leases, which the first API server makes a moment after it is
-// ready.
+// Ready needs the namespace of the leases, which the first API server creates a moment after it is ready.
 func (kubernetesProbes) Ready(ctx context.Context, address string) error {
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/" + clients.KubernetesNamespace} {
 		if _, err := kubernetesAsks(address, path).ask(ctx, nil); err != nil {

@@ -19,8 +19,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("lost", func(t *testing.T) { leaseLost(t, cluster) }) // last: its server is stopped
 }
 
-// leaseWaiting: who waits is granted the lock after it was given back; an attempt that is given up
-// leaves nothing behind.
+// leaseWaiting: a waiter is granted the lock after its release, and an attempt that gave up leaves nothing
+// behind.
 func leaseWaiting(t *testing.T, cluster Cluster) {
 	one, two := openTwo(t, "k8s-lease", cluster)
 	three := open(t, "k8s-lease", "w3", cluster)
@@ -28,12 +28,12 @@ func leaseWaiting(t *testing.T, cluster Cluster) {
 	three.refused("while it is held", first)
 	waiting := two.queue("waiting", 10*time.Second)
 	one.released(first, clients.Done)
-	one.keeps(first) // whoever has ended its term has not lost it
+	one.keeps(first) // a holder that has released has not lost the lease
 	one.holds("given back", first, false)
 	two.released(two.granted(waiting), clients.Done)
 }
 
-// leaseKept: without ReleaseOnCancel the lease outlives the term, and runs out.
+// leaseKept: without ReleaseOnCancel the lease outlives the release, and expires.
 func leaseKept(t *testing.T, cluster Cluster) {
 	one, two := openTwo(t, "k8s-lease+keep-lease", cluster)
 	first := one.acquire("kept", 2*time.Second)
@@ -42,7 +42,7 @@ func leaseKept(t *testing.T, cluster Cluster) {
 	two.released(two.acquire("kept", 2*time.Second), clients.Done)
 }
 
-// leaseLost: a leader whose renewals are not answered is told so, and another one leads after it.
+// leaseLost: a leader whose renewals are not answered is notified, and another becomes leader.
 func leaseLost(t *testing.T, cluster Cluster) {
 	one, two := openTwo(t, "k8s-lease", cluster)
 	grant := one.acquire("lost", 2*time.Second)
@@ -54,7 +54,7 @@ func leaseLost(t *testing.T, cluster Cluster) {
 	if after.Token <= grant.Token {
 		t.Errorf("token %d after %d", after.Token, grant.Token)
 	}
-	// Its last write may have been what ended its lease: it does not know.
+	// The release may have been written with the lease already lost, so the client cannot know its effect.
 	if err := one.release(grant); err == nil {
 		t.Fatal("what another one holds was given back")
 	}

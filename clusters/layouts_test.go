@@ -13,8 +13,8 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// layouts are images that stand for those of the makers of servers: testdata/layouts has what
-// makes one of them out of one of ours.
+// layouts are images that stand for upstream images. testdata/layouts has the Dockerfiles that make them from
+// lockcheck's images.
 func layouts() []layout {
 	return []layout{
 		{servers: "redis", recipe: "redis", published: "library/redis:7.4.2"},
@@ -28,15 +28,15 @@ func layouts() []layout {
 
 type layout struct {
 	servers, recipe string
-	base            string // recipe of the system that ours has not; "" for none
+	base            string // recipe that provides a system, where lockcheck's image has none; "" for none
 	published       string
 }
 
-// layoutsVariable is set by make layouts: to pack and unpack such images takes minutes.
+// layoutsVariable is set by make layouts, because packing and unpacking such images takes minutes.
 const layoutsVariable = "LOCKCHECK_LAYOUTS"
 
-// TestLayouts: servers start from images that are laid out as the official ones are, without
-// their entry points (which fail here), and their clocks can be moved.
+// TestLayouts: servers start from images laid out like the official ones, without their entry points (which
+// fail here), and their clocks can be moved.
 func TestLayouts(t *testing.T) {
 	if os.Getenv(layoutsVariable) == "" {
 		t.Skip("takes minutes: make layouts")
@@ -66,7 +66,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// build makes the image that stands for the official one, and removes it with the test.
+// build makes the image that stands for the official one, and removes it when the test ends.
 func (l layout) build(t *testing.T, maker images.Maker) (ref string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "layouts", l.servers+".Dockerfile"))
@@ -92,7 +92,7 @@ func (l layout) build(t *testing.T, maker images.Maker) (ref string) {
 	return ref
 }
 
-// try starts the servers, which must be ready, and tell their versions and their clocks.
+// try starts the servers and checks that they are ready and report versions and clocks.
 func (l layout) try(t *testing.T) {
 	r := request(t, l.servers)
 	r.Version = images.Official

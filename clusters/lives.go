@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// lives joins the streams of the processes that run on a node one after another, so that whoever reads them
-// does not see where one process ends and the next begins. It is the input of the present one.
+// lives joins the streams of the processes that run on a node one after another, so that readers do not see
+// where one process ends and the next begins. It is the input of the current process.
 type lives struct {
 	node   *Node
 	output *io.PipeWriter
 
 	mu     sync.Mutex
 	input  io.WriteCloser
-	copied chan struct{} // closed once everything that the processes before have written is in output
+	copied chan struct{} // closed when all output of the earlier processes has been copied
 	ended  bool
 }
 
-// newLives gives a node its streams. Output must be read all the time, or the processes wait for it.
+// newLives gives a node its streams. Output must be read continuously, or the processes block.
 func newLives(node *Node) *lives {
 	output, end := io.Pipe()
 	l := &lives{node: node, output: end, copied: make(chan struct{})}
@@ -26,7 +26,7 @@ func newLives(node *Node) *lives {
 	return l
 }
 
-// begin adds the streams of the next process. What it writes comes after the last byte of the process before.
+// begin adds the streams of the next process. Its output comes after the last byte of the previous process.
 func (l *lives) begin(input io.WriteCloser, output, errors io.Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,16 +37,16 @@ func (l *lives) begin(input io.WriteCloser, output, errors io.Reader) {
 		defer close(copied)
 		<-before
 		lines := wholeLines{to: l.output}
-		// The stream ends with its process, and how that ended is known.
+		// A read error adds nothing: the stream ends with its process, whose end is reported elsewhere.
 		_, _ = io.Copy(&lines, output)
 		lines.end()
 	}()
 }
 
-// Write implements io.Writer: it goes to the process that runs.
+// Write implements io.Writer. It writes to the current process.
 func (l *lives) Write(p []byte) (int, error) { return l.present().Write(p) }
 
-// Close implements io.Closer: it ends the input of the process that runs.
+// Close implements io.Closer. It closes the input of the current process.
 func (l *lives) Close() error { return l.present().Close() }
 
 func (l *lives) present() io.WriteCloser {
@@ -55,15 +55,15 @@ func (l *lives) present() io.WriteCloser {
 	return l.input
 }
 
-// EndOutput ends the output of a node behind what its processes have written, for nobody will start it again. It does
-// nothing for a node whose output ends by itself.
+// EndOutput ends a node's output after everything that its processes have written, because the node will not be
+// restarted. It does nothing for a node whose output ends by itself.
 func (n *Node) EndOutput() {
 	if n.lives != nil {
 		n.lives.end()
 	}
 }
 
-// end ends the output: behind what the processes have written, which must have ended or be about to.
+// end ends the output after everything that the processes have written. They must have ended or be about to.
 func (l *lives) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +78,8 @@ func (l *lives) end() {
 	}()
 }
 
-// wholeLines ends the last line of a process that was killed while it wrote it: the first line of the next process
-// is then no part of it.
+// wholeLines completes the last line of a process that was killed while writing it, so that it does not run
+// into the first line of the next process.
 type wholeLines struct {
 	to   io.Writer
 	last byte

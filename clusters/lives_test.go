@@ -20,7 +20,7 @@ import (
 	"lockcheck/internal/application/replica"
 )
 
-// billing is a program of a user. It says where it runs, and then does one piece of work after another.
+// billing is a user's program. It prints where it runs, and then does one piece of work after another.
 const billing = `#!/bin/sh
 echo "did hosts:$(getent ahostsv4 biller | cut -d' ' -f1 | sort -u | wc -l),name:$NAME,told:$1"
 while :; do
@@ -30,16 +30,16 @@ while :; do
 done
 `
 
-// billed is what a launcher is told of that program.
-func billed(name string) replica.Config {
+// billingConfig is the launcher's configuration for that program.
+func billingConfig(name string) replica.Config {
 	return replica.Config{Name: name, Says: map[history.Function][]string{history.Did: {`^did (?P<id>\S+)$`}}}
 }
 
-// printed are the events of a replica.
+// printed are the events that a replica prints.
 type printed struct {
 	*testing.T
-	events chan history.Event // closed at the end of the output
-	last   int64              // the Time of the last one
+	events chan history.Event // closed when the output ends
+	last   int64              // Time of the last event
 }
 
 func read(t *testing.T, node *Node) *printed {
@@ -57,7 +57,7 @@ func read(t *testing.T, node *Node) *printed {
 	return p
 }
 
-// next waits for an event of such a function and ID whose bracket begins at a time or later.
+// next waits for an event of a function and ID whose time bracket begins at from or later.
 func (p *printed) next(f history.Function, id string, from int64) history.Event {
 	p.Helper()
 	for timeout := time.After(patience); ; {
@@ -79,7 +79,7 @@ func (p *printed) next(f history.Function, id string, from int64) history.Event 
 	}
 }
 
-// rest takes all events until the output ends, and returns how many are of a function.
+// rest reads all events until the output ends, and counts those of a function.
 func (p *printed) rest(f history.Function) (count int) {
 	p.Helper()
 	for timeout := time.After(patience); ; {
@@ -97,7 +97,7 @@ func (p *printed) rest(f history.Function) (count int) {
 	}
 }
 
-// programsOf lists what runs on a node, by the names of the commands.
+// programsOf lists the command names of the processes on a node.
 func programsOf(t *testing.T, node *Node) (names []string) {
 	t.Helper()
 	all, err := node.Host.Processes(t.Context())
@@ -110,8 +110,8 @@ func programsOf(t *testing.T, node *Node) (names []string) {
 	return names
 }
 
-// outlive pauses a replica, and kills it and starts it again, twice: its events go on.
-func outlive(t *testing.T, node *Node, events *printed, first string) {
+// checkSurvivesKills pauses a replica, and kills and restarts it, twice. Its events continue.
+func checkSurvivesKills(t *testing.T, node *Node, events *printed, first string) {
 	t.Helper()
 	events.next(history.Started, "", 0)
 	events.next(history.Did, first, 0)
@@ -137,7 +137,7 @@ func outlive(t *testing.T, node *Node, events *printed, first string) {
 	}
 }
 
-// endsWithInput ends the input of a node, whose process then ends.
+// endsWithInput closes the input of a node, whose process must then end.
 func endsWithInput(t *testing.T, node *Node) {
 	t.Helper()
 	if err := node.Input.Close(); err != nil {
@@ -153,8 +153,8 @@ func endsWithInput(t *testing.T, node *Node) {
 	}
 }
 
-// ofUser are servers that start a program of a user in an image that is built of a folder.
-func ofUser(t *testing.T, names ...string) Spec {
+// userServers are servers that start a user's program in an image built from a folder.
+func userServers(t *testing.T, names ...string) Spec {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range map[string]string{
@@ -170,7 +170,7 @@ func ofUser(t *testing.T, names ...string) Spec {
 		servers = append(servers, CustomServer{
 			Program: "biller", Node: name, Names: []string{"biller"}, Image: ProgramImage{Build: folder}, Environment: []string{"NAME={name}"},
 			Launched: func(p Place, command []string) ([]string, map[string]string) {
-				return billed(p.Name).Launched(p.Folder, command)
+				return billingConfig(p.Name).Launched(p.Folder, command)
 			},
 		})
 	}
@@ -178,12 +178,12 @@ func ofUser(t *testing.T, names ...string) Spec {
 	return Custom("app", servers)
 }
 
-// TestLaunched: what a replica prints becomes events of its node, and goes on when it was killed. The replica next to it
-// notices nothing.
+// TestLaunched: the output of a replica becomes events of its node, and continues after a kill and restart.
+// Another replica is not affected.
 func TestLaunched(t *testing.T) {
 	clustertest.Engine(t)
 	r := request(t, "redis")
-	r.Spec = ofUser(t, "biller-1", "bin") // the second name is that of a folder of ours
+	r.Spec = userServers(t, "biller-1", "bin") // the second name is also a folder of lockcheck's
 	if planned, _ := r.Spec.Plan(2, 0); planned[0].Name != "biller-1" || planned[1].Name != "bin" {
 		t.Errorf("planned are %s and %s", planned[0].Name, planned[1].Name)
 	}
@@ -198,7 +198,7 @@ func TestLaunched(t *testing.T) {
 	}
 	events, others := read(t, node), read(t, control)
 	others.next(history.Did, "hosts:2,name:bin,told:bin", 0)
-	outlive(t, node, events, "hosts:2,name:biller-1,told:image")
+	checkSurvivesKills(t, node, events, "hosts:2,name:biller-1,told:image")
 	log, err := cluster.Log(t.Context(), "biller-1", LogPart{})
 	if err != nil || strings.Count(log, "told:image\n") != 3 {
 		t.Errorf("the log is not of three lives: %v\n%.500s", err, log)
@@ -217,7 +217,8 @@ func TestLaunched(t *testing.T) {
 	}
 }
 
-// TestLaunchedWithout: an image that has nothing to run is an error, and no crash; and so is a program that there is not.
+// TestLaunchedWithout: an image without a command, or with a program that does not exist, is an error and no
+// crash.
 func TestLaunchedWithout(t *testing.T) {
 	clustertest.Engine(t)
 	for want, dockerfile := range map[string]string{
@@ -229,7 +230,7 @@ func TestLaunchedWithout(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := request(t, "redis")
-		r.Spec = ofUser(t, "a", "b")
+		r.Spec = userServers(t, "a", "b")
 		r.Spec.own[0].Image.Build = folder
 		cluster, err := Start(t.Context(), r)
 		if err == nil {
@@ -244,7 +245,7 @@ func TestLaunchedWithout(t *testing.T) {
 // endOf waits for the end of a node's process.
 func endOf(t *testing.T, node *Node) error {
 	t.Helper()
-	go io.Copy(io.Discard, node.Output) //nolint:errcheck // it ends with the node
+	go io.Copy(io.Discard, node.Output) //nolint:errcheck // the output ends with the node
 	select {
 	case exit := <-node.Exited:
 		return fmt.Errorf("%s%s", exit.Reason, node.lastWords())
@@ -253,7 +254,7 @@ func endOf(t *testing.T, node *Node) error {
 	}
 }
 
-// TestRestarts: the same without Docker.
+// TestRestarts is TestLaunched without Docker.
 func TestRestarts(t *testing.T) {
 	clustertest.StartsServers(t)
 	cluster := started(t, "none")
@@ -262,7 +263,7 @@ func TestRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(name string) (*Node, *printed) {
-		args, files := billed(name).Launched(cluster.Folder(), []string{"sh", program, "k"})
+		args, files := billingConfig(name).Launched(cluster.Folder(), []string{"sh", program, "k"})
 		file := filepath.Join(cluster.Folder(), name+".json")
 		if err := os.WriteFile(file, []byte(files["replica.json"]), 0o600); err != nil {
 			t.Fatal(err)
@@ -276,7 +277,7 @@ func TestRestarts(t *testing.T) {
 	}
 	node, events := start("biller-1")
 	control, others := start("biller-2")
-	outlive(t, node, events, "hosts:0,name:,told:k")
+	checkSurvivesKills(t, node, events, "hosts:0,name:,told:k")
 	others.next(history.Did, "", 0)
 	endsWithInput(t, control)
 	if err := cluster.Close(t.Context()); err != nil {

@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// pastValidity waits until the lock vouches for the grant no more.
+// pastValidity waits until the grant's validity has ended.
 func pastValidity(t *testing.T, grant clients.Grant) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {
@@ -23,14 +23,13 @@ func pastValidity(t *testing.T, grant clients.Grant) {
 	})
 }
 
-// TestLocks holds every lock with a lease to the contract of clients.Lock, on
-// real servers.
+// TestLocks checks every lock with a lease against the contract of clients.Lock, on real servers.
 func TestLocks(t *testing.T) {
 	byServers := make(map[string][]clients.Info)
 	for _, info := range clients.Table() {
-		naive := info.Naive != "" // it breaks the contract, and is there to show it
+		naive := info.Naive != "" // breaks the contract on purpose
 		if info.TTL == 0 || naive || info.Session {
-			continue // a session has no validity of its own, and tests of its own
+			continue // a session has no validity of its own, and its own tests
 		}
 		byServers[info.Servers] = append(byServers[info.Servers], info)
 	}
@@ -54,15 +53,15 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// contractLease: a lease that nobody renews ends after its validity, and its holder cannot give back what is
-// somebody else's by then.
+// contractLease: a lease that is not renewed ends after its validity. Its former holder cannot release the next
+// holder's lock.
 func contractLease(a, b *worker) {
-	// A lock of several servers may be granted by a majority while the lease on one of the others is not over
-	// yet. What the former holder's release does there is not known of every library.
+	// A lock of several servers may be granted by a majority while the lease on another server is still in
+	// force. The effect of the former holder's release on that server is not known for every library.
 	a.untilAnswered("lease", func(key string) bool {
 		first := a.acquire(key, 300*time.Millisecond)
 		second := b.acquire(key, time.Minute)
-		// Compared on one clock: nobody else within the validity.
+		// Compared on one clock: no other grant within the validity.
 		if now := history.Now(); now < first.Until {
 			a.Errorf("granted to another %s before the validity ended", time.Duration(first.Until-now))
 		}
@@ -85,11 +84,11 @@ func contractRenewal(a, b *worker) {
 		defer cancel()
 		return renewer.Renew(ctx, grant, time.Minute)
 	}
-	// redsync waits for each server for a twentieth of the lease, and no longer.
+	// redsync waits for each server for only a twentieth of the lease.
 	a.untilAnswered("renewal", func(key string) bool { return a.renewal(b, key, renew) })
 }
 
-// renewal is a grant from its first lease to its release, and whether that was answered.
+// renewal follows a grant from its first lease to its release. It returns whether the release was answered.
 func (a *worker) renewal(b *worker, key string, renew func(clients.Grant) (int64, error)) bool {
 	grant := a.acquire(key, 10*time.Second)
 	var until int64
@@ -106,23 +105,23 @@ func (a *worker) renewal(b *worker, key string, renew func(clients.Grant) (int64
 	err := a.release(grant)
 	switch outcome := clients.OutcomeOf(err); {
 	case outcome == clients.Done:
-	case outcome == clients.Unknown, outcome == clients.NotHeld && a.info.Servers == "redis5": // go-redis repeats a release whose answer was late
+	case outcome == clients.Unknown, outcome == clients.NotHeld && a.info.Servers == "redis5": // go-redis repeats a release whose answer came late
 		return false
 	default:
 		a.Fatalf("release: %v", err)
 	}
 	a.outcome("renewal after the release", clients.NotHeld, func() error { _, err := renew(grant); return err })
-	b.acquire(grant.Key, time.Minute) // a refused renewal made no holder
+	b.acquire(grant.Key, time.Minute) // a refused renewal granted nothing
 	return true
 }
 
-// TestRedlockQuorum: it works with two of five servers stopped, not with three,
-// and with them again. So does the library.
+// TestRedlockQuorum: Redlock works with two of five servers stopped, fails with three stopped, and works again
+// when they continue. The same holds for redsync.
 func TestRedlockQuorum(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "redis5")
 	servers := cluster.Servers()
-	// The library waits for a server for a twentieth of the lease.
+	// The library waits for each server for a twentieth of the lease.
 	const lease = 20 * time.Second
 	workers := []*worker{open(t, "redlock", "w1", cluster), open(t, "redlock+sequential", "w1", cluster), open(t, "redsync", "w1", cluster)}
 	each := func(key string, do func(w *worker, key string)) {
@@ -141,7 +140,8 @@ func TestRedlockQuorum(t *testing.T) {
 	for i := range 5 {
 		each(fmt.Sprint("without three ", i), func(w *worker, key string) {
 			_, err := w.try(key, time.Second, callLimit)
-			// The stopped ones have it in their sockets, and will do it when they wake up.
+			// The stopped servers have the requests in their socket buffers and will execute them when they
+			// continue.
 			if clients.OutcomeOf(err) != clients.Unknown {
 				t.Errorf("%s: outcome %d: %v", key, clients.OutcomeOf(err), err)
 			}
@@ -153,11 +153,11 @@ func TestRedlockQuorum(t *testing.T) {
 	})
 }
 
-// TestUnsafeRelease: a holder that is late removes the lock of the next one, with a plain
-// DEL or Delete, compared with the owner-checked release, which does not.
+// TestUnsafeRelease: with a plain DEL or Delete, a late holder removes the next holder's lock. The
+// owner-checked release does not.
 func TestUnsafeRelease(t *testing.T) {
 	t.Parallel()
-	for servers, locks := range map[string]map[string]bool{ // to whether they remove it
+	for servers, locks := range map[string]map[string]bool{ // by lock, whether it removes the lock
 		"redis": {"redis-unsafe-release": true, "redis": false},
 		"nats":  {"nats-kv-delete": true, "nats-kv": false},
 	} {
@@ -171,7 +171,7 @@ func TestUnsafeRelease(t *testing.T) {
 	}
 }
 
-// releaseLate releases a lock that somebody else has by then.
+// releaseLate releases a lock that has been granted again since.
 func releaseLate(w *worker, removes bool) {
 	key := w.key("late")
 	late := w.acquire(key, 300*time.Millisecond)
@@ -183,11 +183,10 @@ func releaseLate(w *worker, removes bool) {
 		w.refused("after the late release", next)
 		return
 	}
-	w.acquire(key, time.Minute) // a third one, although the second holds it
+	w.acquire(key, time.Minute) // a third grant although the second holder still holds the lock
 }
 
-// TestNATSUpdate: a key that was renewed by Update does not run out any more, compared with
-// one that was renewed with its TTL.
+// TestNATSUpdate: a key renewed by Update no longer expires. As a control, a key renewed with its TTL does.
 func TestNATSUpdate(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "nats")
@@ -203,12 +202,11 @@ func TestNATSUpdate(t *testing.T) {
 	}
 	orphan := renewed(naive, "orphan")
 	renewed(control, "control")
-	control.acquire("control", time.Minute) // which is longer than the lease of the other one
+	control.acquire("control", time.Minute) // outlasts the lease of the other key
 	naive.refused("after its lease", orphan)
 }
 
-// TestNoExpiry: whatever lease was asked for, the lock does not end by itself;
-// compared with one that does.
+// TestNoExpiry: the lock never expires, whatever lease was asked for. The control expires.
 func TestNoExpiry(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "redis")

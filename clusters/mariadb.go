@@ -31,15 +31,14 @@ func mariaServer() Server {
 func mariaCommand(p Place) []string {
 	return []string{
 		"mariadbd", "--datadir=" + p.database(mariaData), "--bind-address=0.0.0.0", "--skip-name-resolve",
-		// As for PostgreSQL: a client that is not heard of is gone.
+		// As for PostgreSQL: a client that sends nothing is gone.
 		"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
 		"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),
 	}
 }
 
-// mariaSysctls bound how long data may stay unacknowledged, for which MariaDB has
-// no setting. Keep-alives are only sent when there is none: a waiter who is cut off
-// when it is granted the lock would keep it for as long again as the cut. After
-// three retransmissions, which begin at 0.2 s and take twice as long each time, the
-// kernel gives a connection up at the next: after 3 s, or after 6 s.
+// mariaSysctls bound how long data may stay unacknowledged, for which MariaDB has no setting. Keep-alives are
+// only sent when no data is outstanding. Without the bound, a waiter that is granted the lock while cut off
+// would keep it for as long again as the cut. The kernel retransmits three times, first after 0.2 s and each
+// time after twice as long, and gives the connection up at the next time: after 3 s, or after 6 s.
 func mariaSysctls() map[string]string { return map[string]string{"net.ipv4.tcp_retries2": "3"} }

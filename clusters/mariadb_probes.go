@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// askMaria asks MariaDB one question with one answer.
+// askMaria asks MariaDB a question with a single value as its answer.
 func askMaria(ctx context.Context, address, question string, answer any) error {
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr = "lockcheck", "tcp", address

@@ -16,7 +16,7 @@ import (
 
 const memcachedPort = 11211
 
-// memcachedSpec is one memcached with the 64 MB that it has by itself.
+// memcachedSpec is one memcached with its default of 64 MB.
 func memcachedSpec() Spec {
 	return Spec{
 		Name: "memcached", Nodes: 1, Image: "memcached",
@@ -30,8 +30,7 @@ func memcachedSpec() Spec {
 	}
 }
 
-// errMonotonicTime is why nobody can prove that the wall clock of memcached was moved, nor would
-// it matter.
+// errMonotonicTime is why a step of memcached's wall clock can neither be proven nor would matter.
 var errMonotonicTime = errors.New("memcached looks at the wall clock when it starts, and counts seconds by the monotonic clock from then on")
 
 // memcachedProbes asks memcached.
@@ -39,7 +38,7 @@ type memcachedProbes struct{}
 
 var _ agent.Probes = memcachedProbes{}
 
-// memcachedStat makes one connection for one line of the answer to stats.
+// memcachedStat returns one line of the answer to stats, over a new connection.
 func memcachedStat(ctx context.Context, address, name string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"lockcheck/history"
 )
 
-// memorySpec is the embedded lock service, with something changed in it.
+// memorySpec is the embedded lock service, changed by a mutation.
 func memorySpec(name string, change mutation) Spec {
 	return Spec{
 		Name: name, Nodes: 1,
@@ -27,8 +27,8 @@ func memorySpec(name string, change mutation) Spec {
 	}
 }
 
-// memory5Spec is that service five times, each with leases on its own wall clock, which can
-// be moved, as those of Redis are.
+// memory5Spec is five instances of that service. Their leases use their own wall clocks, which can be moved, as
+// in Redis.
 func memory5Spec() Spec {
 	return Spec{
 		Name: "memory5", Nodes: 5, Sizes: []int{3}, WallClock: true,
@@ -39,13 +39,13 @@ func memory5Spec() Spec {
 	}
 }
 
-// mutation changes the methods of the textbook service on its table.
+// mutation changes the methods of the textbook service.
 type mutation func(*leases, methods) methods
 
 // textbook changes nothing.
 func textbook(_ *leases, m methods) methods { return m }
 
-// answered changes what a method answers.
+// answered changes the replies of a method.
 func (do method) answered(change func(clients.MemoryRequest, *clients.MemoryReply)) method {
 	return func(r clients.MemoryRequest) clients.MemoryReply {
 		reply := do(r)
@@ -63,14 +63,13 @@ func withoutTokens(_ *leases, m methods) methods {
 // noneSpec is for a lock without servers.
 func noneSpec() Spec { return Spec{Name: "none"} }
 
-// leases is the textbook lock service: a table of leases on its own monotonic clock, and one
-// counter of tokens. Those who share a key may hold it next to each other, and so may as many
-// others as there are permits.
+// leases is the textbook lock service: a table of leases on the service's own monotonic clock, and one counter
+// of tokens. Shared holders may hold a key together, and so may as many exclusive holders as there are permits.
 type leases struct {
 	now func() int64 // ns
 
 	mu    sync.Mutex
-	held  map[string][]lease // by key, in the order of their grants
+	held  map[string][]lease // by key, in grant order
 	token uint64
 }
 
@@ -81,7 +80,7 @@ type lease struct {
 	shared bool
 }
 
-// acquire grants a key; a refusal names the holder whose lease began first.
+// acquire grants a key, or names the holder with the oldest lease.
 func (l *leases) acquire(r clients.MemoryRequest) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +112,8 @@ func (l *leases) holder(r clients.MemoryRequest) clients.MemoryReply {
 	return l.ofHolder(r, func(int) {})
 }
 
-// ofHolder does something with the lease of whoever asks, at its place among those of the key. To
-// others it names the holder whose lease began first.
+// ofHolder calls do with the index of the caller's lease among those of the key. For another caller it names
+// the holder with the oldest lease.
 func (l *leases) ofHolder(r clients.MemoryRequest, do func(at int)) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +130,7 @@ func (l *leases) ofHolder(r clients.MemoryRequest, do func(at int)) clients.Memo
 	return reply
 }
 
-// live returns the leases of a key that have not run out.
+// live returns the leases of a key that have not expired.
 func (l *leases) live(key string) []lease {
 	now := l.now()
 	l.held[key] = slices.DeleteFunc(l.held[key], func(l lease) bool { return now >= l.until })
@@ -141,11 +140,10 @@ func (l *leases) live(key string) []lease {
 	return l.held[key]
 }
 
-// method is one of an embedded lock service.
+// method is a method of an embedded lock service.
 type method func(clients.MemoryRequest) clients.MemoryReply
 
-// methods are what an embedded lock service answers; holder says whether a request is
-// that of the holder.
+// methods are the methods of an embedded lock service. holder says whether the caller holds the lock.
 type methods struct{ acquire, renew, release, holder method }
 
 func newLeases(now func() int64) *leases {
@@ -173,12 +171,11 @@ func (m methods) serve(ctx context.Context, socket string, input io.Reader) erro
 	})
 }
 
-// memoryProbes asks the embedded lock service.
 type memoryProbes struct{}
 
 var _ agent.Probes = memoryProbes{}
 
-// Ready asks for the release of a lock that is not held.
+// Ready asks to release a lock that is not held.
 func (memoryProbes) Ready(ctx context.Context, socket string) error {
 	client := unixrpc.NewClient(socket)
 	defer client.Close()

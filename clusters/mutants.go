@@ -11,10 +11,9 @@ import (
 	"lockcheck/clients"
 )
 
-// Mutants are changes of the embedded lock service that lockcheck is tested with. Those
-// that are wrong do one thing wrong, often enough to be caught within seconds and
-// seldom enough to work otherwise; the others are unusual, but right. The command
-// tools/mutants says what each is to be found guilty of.
+// Mutants are changes of the embedded lock service that lockcheck is tested with. A wrong mutant does one thing
+// wrong, often enough to be caught within seconds and seldom enough to work otherwise. The others are unusual
+// but right. The command tools/mutants lists the expected verdict for each.
 
 // MutantNames lists the mutants by name.
 func MutantNames() []string { return slices.Sorted(maps.Keys(mutants())) }
@@ -54,14 +53,14 @@ func mutants() map[string]mutation {
 		"grants-expired":      grantsExpired,
 		"starves":             starves,
 		"stops-granting":      stopsGranting,
-		"long-validity":       textbook, // its client is wrong
-		"fence-on-writes":     textbook, // its resource is wrong
+		"long-validity":       textbook, // the client is wrong
+		"fence-on-writes":     textbook, // the resource is wrong
 		"no-lock":             noLock,
 		"release-by-anybody":  releaseByAnybody,
 		"grant-before-expiry": grantBeforeExpiry,
 		"retries-release":     releaseByName,
 		"insists":             renewalTakes,
-		"remembers":           textbook, // its client is wrong
+		"remembers":           textbook, // the client is wrong
 		"reader-let-in":       letsIn(true),
 		"writer-let-in":       letsIn(false),
 		"readers-all-out":     readersAllOut,
@@ -92,7 +91,7 @@ func mutantByName(name string) (Spec, bool) {
 	return memorySpec(name, change), true
 }
 
-// asked changes what a method is asked.
+// asked changes the requests of a method.
 func (do method) asked(change func(*clients.MemoryRequest)) method {
 	return func(r clients.MemoryRequest) clients.MemoryReply {
 		change(&r)
@@ -100,7 +99,7 @@ func (do method) asked(change func(*clients.MemoryRequest)) method {
 	}
 }
 
-// take gives a key to the request whoever has it.
+// take grants a key even if another client holds it.
 func (l *leases) take(r clients.MemoryRequest) clients.MemoryReply {
 	l.drop(r.Key)
 	return l.acquire(r)
@@ -113,7 +112,7 @@ func (l *leases) drop(key string) {
 	delete(l.held, key)
 }
 
-// change changes the oldest lease of a key, if it is held.
+// change changes the oldest lease of a key, if the key is held.
 func (l *leases) change(key string, how func(*lease)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +121,7 @@ func (l *leases) change(key string, how func(*lease)) {
 	}
 }
 
-// every is true each n-th time. It is safe for concurrent use.
+// every returns a function that is true at each n-th call. It is safe for concurrent use.
 func every(n int) func() bool {
 	var mu sync.Mutex
 	calls := 0
@@ -134,7 +133,7 @@ func every(n int) func() bool {
 	}
 }
 
-// workerOf returns the worker of an attempt: w3 of w3-17.
+// workerOf returns the worker of an attempt: w3 for w3-17.
 func workerOf(id string) string {
 	worker, _, _ := strings.Cut(id, "-")
 	return worker

@@ -9,21 +9,21 @@ import (
 	"lockcheck/clients"
 )
 
-// slow takes its time for each answer.
+// slow delays each answer.
 func slow(_ *leases, m methods) methods {
 	wait := func(clients.MemoryRequest, *clients.MemoryReply) { time.Sleep(rand.N(30 * time.Millisecond)) }
 	m.acquire, m.renew, m.release = m.acquire.answered(wait), m.renew.answered(wait), m.release.answered(wait)
 	return m
 }
 
-// lateEnd ends leases later than it was asked to, but within the grace period of mutants.
+// lateEnd ends leases later than requested, but within the grace period of mutants.
 func lateEnd(_ *leases, m methods) methods {
 	longer := func(r *clients.MemoryRequest) { r.TTL += 200 * time.Millisecond }
 	m.acquire, m.renew = m.acquire.asked(longer), m.renew.asked(longer)
 	return m
 }
 
-// sparseTokens leaves out numbers.
+// sparseTokens skips tokens.
 func sparseTokens(l *leases, m methods) methods {
 	m.acquire = m.acquire.asked(func(*clients.MemoryRequest) {
 		l.mu.Lock()
@@ -43,7 +43,7 @@ func clockTokens(l *leases, m methods) methods {
 	return m
 }
 
-// idempotent grants an attempt again what it has already.
+// idempotent grants a lock again to the attempt that already holds it.
 func idempotent(_ *leases, m methods) methods {
 	m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 		if !reply.Done && reply.Holder == r.ID {
@@ -53,7 +53,7 @@ func idempotent(_ *leases, m methods) methods {
 	return m
 }
 
-// queue lets attempts wait a while before it refuses them.
+// queue lets an attempt wait for a while before refusing it.
 func queue(_ *leases, m methods) methods {
 	acquire := m.acquire
 	m.acquire = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -66,13 +66,13 @@ func queue(_ *leases, m methods) methods {
 	return m
 }
 
-// anonymous never says who holds the lock.
+// anonymous never names the holder.
 func anonymous(_ *leases, m methods) methods {
 	m.acquire = m.acquire.answered(func(_ clients.MemoryRequest, reply *clients.MemoryReply) { reply.Holder = "" })
 	return m
 }
 
-// refusesAtTimes refuses each fourth attempt, whether the lock is held or not.
+// refusesAtTimes refuses each fourth attempt, even if the lock is free.
 func refusesAtTimes(_ *leases, m methods) methods {
 	acquire, now := m.acquire, every(4)
 	m.acquire = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -84,7 +84,7 @@ func refusesAtTimes(_ *leases, m methods) methods {
 	return m
 }
 
-// forgetsAnswers does what it is asked, but at times answers too late.
+// forgetsAnswers executes every request, but sometimes answers too late.
 func forgetsAnswers(_ *leases, m methods) methods {
 	silence := func(clients.MemoryRequest, *clients.MemoryReply) {
 		if rand.IntN(25) == 0 {

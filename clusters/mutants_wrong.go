@@ -11,7 +11,7 @@ import (
 	"lockcheck/clients"
 )
 
-// doubleGrant grants each tenth attempt that it has to refuse.
+// doubleGrant grants each tenth attempt that it should refuse.
 func doubleGrant(l *leases, m methods) methods {
 	now := every(10)
 	m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
@@ -28,7 +28,7 @@ func noLock(l *leases, m methods) methods {
 	return m
 }
 
-// splitBrain has a table for each half of the workers; tokens come from one counter.
+// splitBrain has a table for each half of the workers, with one counter of tokens.
 func splitBrain(_ *leases, m methods) methods {
 	half := func(r *clients.MemoryRequest) {
 		if name := workerOf(r.ID); name != "" && name[len(name)-1]%2 == 0 {
@@ -38,18 +38,18 @@ func splitBrain(_ *leases, m methods) methods {
 	return methods{m.acquire.asked(half), m.renew.asked(half), m.release.asked(half), m.holder.asked(half)}
 }
 
-// withTTL gives leases another length than they were asked for.
+// withTTL changes the length of leases.
 func withTTL(m methods, other func(time.Duration) time.Duration) methods {
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) { r.TTL = other(r.TTL) })
 	return m
 }
 
-// earlyEnd ends leases at half time.
+// earlyEnd halves leases.
 func earlyEnd(_ *leases, m methods) methods {
 	return withTTL(m, func(ttl time.Duration) time.Duration { return ttl / 2 })
 }
 
-// unitMistake takes the length of a lease for a thousandth of what it is.
+// unitMistake shortens leases to a thousandth.
 func unitMistake(_ *leases, m methods) methods {
 	return withTTL(m, func(ttl time.Duration) time.Duration { return ttl / 1000 })
 }
@@ -59,13 +59,13 @@ func neverEnds(_ *leases, m methods) methods {
 	return withTTL(m, func(time.Duration) time.Duration { return time.Hour })
 }
 
-// renewedNeverEnds keeps leases until they are released once they were renewed.
+// renewedNeverEnds keeps renewed leases until they are released.
 func renewedNeverEnds(_ *leases, m methods) methods {
 	m.renew = m.renew.asked(func(r *clients.MemoryRequest) { r.TTL = time.Hour })
 	return m
 }
 
-// grantBeforeExpiry passes a lock on shortly before its lease has run out.
+// grantBeforeExpiry grants a lock again shortly before its lease expires.
 func grantBeforeExpiry(l *leases, m methods) methods {
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
 		ending := false
@@ -77,7 +77,7 @@ func grantBeforeExpiry(l *leases, m methods) methods {
 	return m
 }
 
-// contentionRenews moves the end of a lease on with each attempt to get the lock.
+// contentionRenews extends the lease with each attempt to acquire the lock.
 func contentionRenews(l *leases, m methods) methods {
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
 		l.change(r.Key, func(current *lease) { current.until = l.now() + r.TTL.Nanoseconds() })
@@ -88,10 +88,10 @@ func contentionRenews(l *leases, m methods) methods {
 // tokenReused hands out each fifth token twice.
 func tokenReused(l *leases, m methods) methods { return withToken(l, m, 1) }
 
-// tokenBack goes back with each fifth token.
+// tokenBack goes back by three with each fifth token.
 func tokenBack(l *leases, m methods) methods { return withToken(l, m, 3) }
 
-// withToken goes back by so much with each fifth token.
+// withToken goes back by the given number with each fifth token.
 func withToken(l *leases, m methods, back uint64) methods {
 	now := every(5)
 	m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
@@ -103,7 +103,7 @@ func withToken(l *leases, m methods, back uint64) methods {
 	return m
 }
 
-// tokenPerWorker counts the tokens of each worker by themselves.
+// tokenPerWorker counts each worker's tokens separately.
 func tokenPerWorker(_ *leases, m methods) methods {
 	var mu sync.Mutex
 	counts := make(map[string]uint64)
@@ -118,7 +118,7 @@ func tokenPerWorker(_ *leases, m methods) methods {
 	return m
 }
 
-// blindRelease removes the lease of whoever holds the lock.
+// blindRelease ends the lease, whoever holds it.
 func blindRelease(l *leases, m methods) methods {
 	m.release = func(r clients.MemoryRequest) clients.MemoryReply {
 		l.drop(r.Key)
@@ -127,7 +127,7 @@ func blindRelease(l *leases, m methods) methods {
 	return m
 }
 
-// releaseByName removes the lease of whoever holds the lock if a release names nobody.
+// releaseByName ends the lease, whoever holds it, if a release has no ID.
 func releaseByName(l *leases, m methods) methods {
 	release := m.release
 	m.release = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -140,7 +140,7 @@ func releaseByName(l *leases, m methods) methods {
 	return m
 }
 
-// renewalTakes gives the lock to a renewal that insists.
+// renewalTakes gives the lock to a renewal with the prefix MutantTakes.
 func renewalTakes(l *leases, m methods) methods {
 	renew := m.renew
 	m.renew = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -154,8 +154,7 @@ func renewalTakes(l *leases, m methods) methods {
 	return m
 }
 
-// releaseByAnybody says that a release was fine though it belonged to somebody else,
-// and leaves that lease alone.
+// releaseByAnybody confirms a release by another client, and leaves the lease alone.
 func releaseByAnybody(_ *leases, m methods) methods {
 	m.release = m.release.answered(agree)
 	return m
@@ -169,7 +168,7 @@ func renewsExpired(_ *leases, m methods) methods {
 
 func agree(_ clients.MemoryRequest, reply *clients.MemoryReply) { reply.Done = true }
 
-// releaseLost says each fifth time that a lock was released, and keeps it.
+// releaseLost confirms each fifth release without releasing the lock.
 func releaseLost(_ *leases, m methods) methods {
 	release, now := m.release, every(5)
 	m.release = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -181,7 +180,7 @@ func releaseLost(_ *leases, m methods) methods {
 	return m
 }
 
-// releaseDenied says each fifth time that a lock was not held, and releases it.
+// releaseDenied reports each fifth release as not held, and releases the lock.
 func releaseDenied(_ *leases, m methods) methods {
 	now := every(5)
 	m.release = m.release.answered(func(_ clients.MemoryRequest, reply *clients.MemoryReply) {
@@ -192,7 +191,7 @@ func releaseDenied(_ *leases, m methods) methods {
 	return m
 }
 
-// renewalSteals gives the lock back to a former holder who renews.
+// renewalSteals gives the lock back to a former holder that renews.
 func renewalSteals(l *leases, m methods) methods {
 	m.renew = m.renew.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 		if !reply.Done {
@@ -202,8 +201,7 @@ func renewalSteals(l *leases, m methods) methods {
 	return m
 }
 
-// forgets loses the lock with each fortieth attempt to get it, as a restart without a
-// disk does.
+// forgets loses the lock at each fortieth attempt to acquire it, like a restart without a disk.
 func forgets(l *leases, m methods) methods {
 	now := every(40)
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
@@ -214,7 +212,7 @@ func forgets(l *leases, m methods) methods {
 	return m
 }
 
-// namesWrongHolder names in each fifth refusal who held the lock last.
+// namesWrongHolder names the previous holder in each fifth refusal.
 func namesWrongHolder(_ *leases, m methods) methods {
 	now := every(5)
 	var mu sync.Mutex
@@ -232,7 +230,7 @@ func namesWrongHolder(_ *leases, m methods) methods {
 	return m
 }
 
-// grantsExpired grants each tenth attempt without a lease.
+// grantsExpired drops the lease of each tenth grant at once.
 func grantsExpired(l *leases, m methods) methods {
 	now := every(10)
 	m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
@@ -243,7 +241,7 @@ func grantsExpired(l *leases, m methods) methods {
 	return m
 }
 
-// starves never answers one of the workers in time.
+// starves never answers one worker in time.
 func starves(_ *leases, m methods) methods {
 	acquire := m.acquire
 	m.acquire = func(r clients.MemoryRequest) clients.MemoryReply {
@@ -256,7 +254,7 @@ func starves(_ *leases, m methods) methods {
 	return m
 }
 
-// stopsGranting grants nothing any more after the hundredth time.
+// stopsGranting grants nothing after the hundredth grant.
 func stopsGranting(_ *leases, m methods) methods {
 	acquire, now := m.acquire, every(100)
 	var mu sync.Mutex
@@ -274,7 +272,7 @@ func stopsGranting(_ *leases, m methods) methods {
 	return m
 }
 
-// letsIn lets each fifth reader in to a writer, or each fifth writer in to readers.
+// letsIn admits each fifth reader next to a writer, or each fifth writer next to readers.
 func letsIn(reader bool) mutation {
 	return func(l *leases, m methods) methods {
 		now := every(5)
@@ -289,7 +287,7 @@ func letsIn(reader bool) mutation {
 	}
 }
 
-// readersAllOut ends the grants of all readers with the release of one.
+// readersAllOut ends all readers' leases when one reader releases.
 func readersAllOut(l *leases, m methods) methods {
 	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 		if reply.Done {
@@ -301,7 +299,7 @@ func readersAllOut(l *leases, m methods) methods {
 	return m
 }
 
-// onePermitMore has a permit more for each tenth attempt.
+// onePermitMore allows one more permit for each tenth attempt.
 func onePermitMore(_ *leases, m methods) methods {
 	now := every(10)
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
@@ -312,7 +310,7 @@ func onePermitMore(_ *leases, m methods) methods {
 	return m
 }
 
-// countedTwice frees two permits when a lease has run out.
+// countedTwice frees two permits when a lease expires.
 func countedTwice(l *leases, m methods) methods {
 	more := make(map[string]int)
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
@@ -325,7 +323,7 @@ func countedTwice(l *leases, m methods) methods {
 	return m
 }
 
-// uncheckedRelease frees the permit of somebody else for whoever has none any more.
+// uncheckedRelease frees another client's permit when the caller has none any more.
 func uncheckedRelease(l *leases, m methods) methods {
 	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 		l.mu.Lock()

@@ -18,8 +18,7 @@ const (
 	natsMonitorPort = 8222
 )
 
-// natsSpec is servers with JetStream, each of which has a copy of the bucket. One alone is
-// no cluster.
+// natsSpec is servers with JetStream, each with a copy of the bucket. A single server is no cluster.
 func natsSpec() Spec {
 	return Spec{
 		Name: "nats", Nodes: 3, Sizes: []int{1}, Image: "nats", Versions: []string{"2.15.2"},
@@ -29,8 +28,8 @@ func natsSpec() Spec {
 	}
 }
 
-// natsCommand: clients are told of no other servers than those that they were given, which
-// they may reach by another network.
+// natsCommand does not advertise servers to clients, which may reach the servers by another network than their
+// routes.
 func natsCommand(p Place) []string {
 	command := []string{
 		"nats", "--server_name", fmt.Sprintf("n%d", p.N+1),
@@ -60,13 +59,12 @@ var (
 	_ agent.LeaderProbe = natsProbes{}
 )
 
-// Ready: a server is healthy when it knows the leader of all, and is up to date in what it
-// has a copy of.
+// Ready: a server is healthy when it knows the meta leader and is up to date in its copies.
 func (p natsProbes) Ready(ctx context.Context, address string) error {
 	return p.ask(ctx, address, "/healthz", nil)
 }
 
-// natsSelf is the part that we need of what a server says about itself.
+// natsSelf is the part of /varz that the probes use.
 type natsSelf struct {
 	Version string    `json:"version"`
 	Name    string    `json:"server_name"`
@@ -87,7 +85,7 @@ func (p natsProbes) Version(ctx context.Context, address string) (string, error)
 	return self.Version, err
 }
 
-// natsCopies is the part that we need of what a server says about JetStream.
+// natsCopies is the part of /jsz that the probes use.
 type natsCopies struct {
 	All      *natsGroup `json:"meta_cluster"`
 	Accounts []struct {
@@ -98,13 +96,13 @@ type natsCopies struct {
 	} `json:"account_details"`
 }
 
-// natsGroup is servers that have copies of the same.
+// natsGroup is a group of servers that replicate the same data.
 type natsGroup struct {
-	Leader string `json:"leader"` // by its name
+	Leader string `json:"leader"` // server name
 }
 
-// Leads says whether the server leads those that have the bucket, which need not be the
-// leader of all; or that, before there is a bucket.
+// Leads says whether the server leads the bucket's group, which need not be the meta leader. Before there is a
+// bucket the meta leader counts.
 func (p natsProbes) Leads(ctx context.Context, address string) (bool, error) {
 	var copies natsCopies
 	if err := p.ask(ctx, address, "/jsz?streams=true", &copies); err != nil {

@@ -14,8 +14,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestNATSOldLeader: a leader that is cut off still answers reads with what it has, and
-// whoever asks it about a grant is not told so.
+// TestNATSOldLeader: a leader that is cut off still answers reads from its own copy. The question whether a
+// grant is in force is not answered from it.
 func TestNATSOldLeader(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "nats")
@@ -66,7 +66,7 @@ func TestNATSOldLeader(t *testing.T) {
 	asker.holds("healed, the second", second, true)
 }
 
-// readFrom asks a server who holds a lock, as Get of the library does.
+// readFrom asks one server who holds a lock, as the library's Get does.
 func readFrom(t *testing.T, address, lock string) string {
 	t.Helper()
 	conn, err := nats.Connect(address)

@@ -2,5 +2,5 @@
 
 package clusters
 
-// mutantByName finds none: mutants are not part of what users run.
+// mutantByName finds none: mutants are not part of released builds.
 func mutantByName(string) (Spec, bool) { return Spec{}, false }

@@ -14,8 +14,8 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// TestOfficial: servers run from an image that is pulled by its digest, say so, and need no
-// registry the second time. Etcd stands for all: its image is small.
+// TestOfficial: servers run from an image pulled by its digest, Source says so, and the second start needs no
+// registry. etcd stands for all, because its image is small.
 func TestOfficial(t *testing.T) {
 	docker := clustertest.Engine(t, clustertest.Rest)
 	registry := clustertest.NewRegistry(t)
@@ -53,7 +53,7 @@ func TestOfficial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed(t, docker, made.Ref) // registered before the cluster, and done after it has ended
+	removed(t, docker, made.Ref) // registered before the cluster, so it runs after the cluster's removal
 	if named, err := docker.ImagesNamed(t.Context(), "lockcheck/*-official"); err != nil || !slices.ContainsFunc(named, func(i engine.Image) bool { return i.Ref == made.Ref && i.ID == made.ID }) {
 		t.Errorf("by its name: %v, %v, want %v", named, err, made)
 	}
@@ -71,7 +71,7 @@ func TestOfficial(t *testing.T) {
 	}
 }
 
-// removed removes an image when the test is over and nothing of it runs any more.
+// removed removes an image when the test is over and nothing uses it any more.
 func removed(t *testing.T, docker *engine.Engine, ref string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func removed(t *testing.T, docker *engine.Engine, ref string) {
 	})
 }
 
-// TestOfficialServers: what can run from an official image is in the table of them.
+// TestOfficialServers: every server that can run from an official image is in the table.
 func TestOfficialServers(t *testing.T) {
 	all, err := images.OfficialImages()
 	if err != nil {

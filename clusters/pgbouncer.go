@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pgBouncerServer is a pooler that gives each transaction whichever session of
-// the server is free, the mode that is chosen for many clients.
+// pgBouncerServer is a pooler in transaction mode, which gives each transaction any free session of the server.
+// That mode is chosen for many clients.
 func pgBouncerServer() Server {
 	return Server{
 		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{postgresProbes()}, Later: true,
@@ -21,7 +21,7 @@ func pgBouncerServer() Server {
 
 const pgBouncerFile = "pgbouncer.ini"
 
-// pgBouncerSettings are in a file because PgBouncer takes them from nowhere else.
+// pgBouncerSettings are in a file because PgBouncer accepts them in no other way.
 func pgBouncerSettings(p Place) string {
 	return strings.Join([]string{
 		"[databases]",
@@ -37,14 +37,14 @@ func pgBouncerSettings(p Place) string {
 	}, "\n") + "\n"
 }
 
-// pgBouncerProbes asks PgBouncer: the server behind it whether a client is
-// served, its own console for what is its own.
+// pgBouncerProbes asks the server behind PgBouncer whether a client is served, and PgBouncer's own console for
+// the version.
 type pgBouncerProbes struct{ sqlProbes }
 
 const pgBouncerConsole = "pgbouncer"
 
-// errNoTime is why the clock of PgBouncer cannot be moved with proof: to ask
-// through it would be to ask the server behind it.
+// errNoTime is why a step of PgBouncer's clock cannot be proven: a query through it would ask the server behind
+// it.
 var errNoTime = errors.New("PgBouncer does not tell the time")
 
 func (pgBouncerProbes) Clock(context.Context, string) (time.Time, error) {

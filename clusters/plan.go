@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Plan returns servers and workers as a run would have them, without starting any: which faults a node
-// supports is known before it runs, except for what depends on its machine.
+// Plan returns the servers and workers of a run without starting them. It is known before a run which faults a
+// node supports, except for what depends on its machine.
 func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	for i := range servers {
 		node := &Node{Name: s.nodeName(i), Server: s.Server(i), Clock: errEmbeddedClock}
@@ -15,7 +15,7 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 			node.Clock = nil
 		}
 		if s.OnDocker() {
-			node.place(plannedIP)
+			node.setNetwork(plannedIP)
 			node.Clock, node.Again = node.Server.NoClock, func(context.Context) error { return errOnlyPlanned }
 		}
 		serverNodes = append(serverNodes, node)
@@ -23,7 +23,7 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	for i := range workers {
 		node := &Node{Name: fmt.Sprintf("w%d", i+1)}
 		if s.OnDocker() {
-			node.place(plannedIP)
+			node.setNetwork(plannedIP)
 		}
 		workerNodes = append(workerNodes, node)
 	}
@@ -35,5 +35,5 @@ const plannedIP = "192.0.2.1"
 
 var errOnlyPlanned = errors.New("it was never started")
 
-// place gives a node what every container in a network has.
-func (n *Node) place(ip string) { n.IP, n.freezer = ip, new(freezer) }
+// setNetwork gives a node what every container in a network has: an address and a freezer.
+func (n *Node) setNetwork(ip string) { n.IP, n.freezer = ip, new(freezer) }

@@ -11,12 +11,12 @@ import (
 const (
 	postgresPort  = 5432
 	pgBouncerPort = 6432
-	// postgresData is where the image has a cluster that is ready to start.
+	// postgresData is where the image has an initialized database.
 	postgresData = "/var/lib/postgresql/data"
 	// pgBouncerPool is how many sessions of the server all clients share.
 	pgBouncerPool = 2
-	// sqlIdle is the time without a word after which a database asks, each sqlProbe,
-	// whether the client is still there.
+	// sqlIdle is how long a client may be silent before the database checks that it is still there, each
+	// sqlProbe.
 	sqlIdle  = 2 * time.Second
 	sqlProbe = time.Second
 )
@@ -29,7 +29,7 @@ func postgresSpec() Spec {
 	}
 }
 
-// pgBouncerSpec is PostgreSQL behind PgBouncer, which clients reach it through.
+// pgBouncerSpec is PostgreSQL behind PgBouncer. Clients know PgBouncer only.
 func pgBouncerSpec() Spec {
 	return Spec{
 		Name: "postgres-pgbouncer", Nodes: 2, Image: "postgres",
@@ -50,8 +50,8 @@ func postgresServer() Server {
 		Command: func(p Place) []string {
 			return []string{
 				"postgres", "-D", p.database(postgresData), "-c", "listen_addresses=*",
-				// A client that is cut off keeps its locks until TCP gives it up. A
-				// session that waits for a lock reads nothing, and has to look.
+				// A client that is cut off keeps its locks until TCP gives up. A session that waits for a lock
+				// reads nothing, so it has to check the connection itself.
 				"-c", "tcp_keepalives_idle=" + seconds(sqlIdle), "-c", "tcp_keepalives_interval=" + seconds(sqlProbe),
 				"-c", "tcp_user_timeout=" + milliseconds(clients.SQLServerSilence),
 				"-c", "client_connection_check_interval=500ms",
@@ -60,10 +60,10 @@ func postgresServer() Server {
 	}
 }
 
-// officialData is where the recipes of official images have a database that is ready to start.
+// officialData is where the recipes of official images have an initialized database.
 const officialData = "/lockcheck-data"
 
-// database is where the image has a database, which is the folder unless the image is official.
+// database returns the image's data folder, which is the given one unless the image is official.
 func (p Place) database(folder string) string {
 	if p.Version == images.Official {
 		return officialData

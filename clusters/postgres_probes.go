@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// askPostgres asks PostgreSQL one question with one answer.
+// askPostgres asks PostgreSQL a question with a single value as its answer.
 func askPostgres(ctx context.Context, address, question string, answer any) error {
 	return askDatabase(ctx, address, "postgres", question, answer)
 }
@@ -21,7 +21,7 @@ func askDatabase(ctx context.Context, address, database, question string, answer
 	if err != nil {
 		return err
 	}
-	// The console of PgBouncer knows nothing else.
+	// PgBouncer's console supports only the simple protocol.
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"lockcheck/clients"
 )
 
-// notLinked stands for all probes that need a client library.
+// notLinked stands for the probes that need a client library.
 type notLinked struct{}
 
 func (notLinked) Ready(context.Context, string) error { return clients.ErrEmbeddedOnly }
@@ -18,8 +18,8 @@ func (notLinked) Clock(context.Context, string) (time.Time, error) {
 }
 func (notLinked) Version(context.Context, string) (string, error) { return "", clients.ErrEmbeddedOnly }
 
-// leaderNotLinked stands for those of servers of which one leads. The others must not have its method, by which
-// schedules know whether there is a leader.
+// leaderNotLinked stands for the probes of servers with a leader. Others must not have the method Leads, by
+// which schedules know that there is a leader.
 type leaderNotLinked struct{ notLinked }
 
 func (leaderNotLinked) Leads(context.Context, string) (bool, error) {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// proxy stands between a client and a server, and can keep what they send.
+// proxy stands between a client and a server, and can hold back what they send.
 type proxy struct {
 	address, server string
 
 	mu       sync.Mutex
 	conns    []net.Conn
-	up, down bool // what is on its way up to the server, and down from it, is lost
+	up, down bool // data towards the server, or from it, is lost
 }
 
 func startProxy(t *testing.T, server string) *proxy {
@@ -37,7 +37,7 @@ func startProxy(t *testing.T, server string) *proxy {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, client, server)
-			if p.down { // the library would wait for its first answer for minutes
+			if p.down { // the library would wait for minutes for its first answer
 				_, _ = client.Close(), server.Close()
 			}
 			p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *proxy) freeze(up, down bool) {
 	p.up, p.down = up, down
 }
 
-// renew breaks all connections, and lets new ones through.
+// renew closes all connections and lets new ones through.
 func (p *proxy) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"lockcheck/clients"
 )
 
-// queueSpec is one consumer of a queue for each key.
+// queueSpec is an embedded queue with one consumer for each key.
 func queueSpec() Spec {
 	return Spec{
 		Name: "queue", Nodes: 1, Embedded: serveQueue,
@@ -21,7 +21,7 @@ func queueSpec() Spec {
 	}
 }
 
-// consumer calls up one operation of each key at a time, in the order in which they came.
+// consumer starts one operation of each key at a time, in the order of arrival.
 type consumer struct {
 	mu    sync.Mutex
 	turns map[string]chan struct{}
@@ -49,8 +49,8 @@ func serveQueue(ctx context.Context, socket string, input io.Reader) error {
 	}
 }
 
-// turn returns the channel that is full while an operation of the key is carried out. Senders on a
-// channel are served in the order in which they came.
+// turn returns the channel that is full while an operation of the key runs. The Go runtime serves blocked
+// senders in order.
 func (c *consumer) turn(key string) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,7 @@ func (c *consumer) turn(key string) chan struct{} {
 	return c.turns[key]
 }
 
-// serve carries out the operation of one client: from its turn until the client says that it is done,
-// or is gone.
+// serve runs the operation of one client, from its turn until the client reports its end or disconnects.
 func (c *consumer) serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewReader(conn)
@@ -88,7 +87,7 @@ func (c *consumer) serve(conn net.Conn) {
 	_, _ = io.WriteString(conn, clients.QueueDone) // the client may be gone
 }
 
-// queueProbes asks the consumer for a turn on a key that no worker uses.
+// queueProbes asks for a turn on a key that no worker uses.
 type queueProbes struct{}
 
 func (queueProbes) Ready(ctx context.Context, socket string) error {

@@ -15,7 +15,7 @@ import (
 // queueAt serves a queue in this process and returns its socket.
 func queueAt(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "q-") // the path of a Unix socket may have 107 bytes only
+	folder, err := os.MkdirTemp("", "q-") // the path of a Unix socket may have at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func queueAt(t *testing.T) string {
 	return socket
 }
 
-// TestQueue: one operation of a key is called up at a time. It lasts no longer than its
-// producer, and who has given up is not called up.
+// TestQueue: one operation of a key runs at a time. It ends with its producer's connection, and a producer that
+// gave up gets no turn.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	socket := queueAt(t)
@@ -48,15 +48,15 @@ func TestQueue(t *testing.T) {
 	if _, err := b.try("k0", 0, 100*time.Millisecond); clients.OutcomeOf(err) != clients.NoEffect {
 		t.Errorf("in the queue: %v", err)
 	}
-	a.released(clients.Grant{Key: "k0", ID: "w2-9"}, clients.NotHeld) // which was not called up
+	a.released(clients.Grant{Key: "k0", ID: "w2-9"}, clients.NotHeld) // w2-9 has no turn
 	called := b.queue("k0", 0)
 	a.released(first, clients.Done)
 	second := b.granted(called)
 	a.released(first, clients.NotHeld)
 	b.released(second, clients.Done)
-	a.acquire("k0", 0) // the attempt that was given up is not in its way
+	a.acquire("k0", 0) // the attempt that gave up does not block the queue
 	if err := a.Lock.Close(); err != nil {
 		t.Error(err)
 	}
-	b.acquire("k0", 0) // nor is one whose producer is gone
+	b.acquire("k0", 0) // neither does one whose producer is gone
 }

@@ -2,8 +2,8 @@ package clusters
 
 const redisPort = 6379
 
-// redisSpec is a number of independent servers of Redis, or of its fork Valkey, that keep nothing:
-// the snapshots that they make now and then by default are switched off.
+// redisSpec is a number of independent servers of Redis, or of its fork Valkey, without persistence. The
+// default snapshots are switched off.
 func redisSpec(name, program string, nodes int, sizes ...int) Spec {
 	return Spec{
 		Name: name, Nodes: nodes, Sizes: sizes, Image: program, Official: true,
@@ -11,7 +11,7 @@ func redisSpec(name, program string, nodes int, sizes ...int) Spec {
 	}
 }
 
-// redisAOFSpec is one Redis that has written to its disk whatever it answers.
+// redisAOFSpec is one Redis that writes everything to disk before it answers.
 func redisAOFSpec() Spec {
 	return Spec{
 		Name: "redis-aof", Nodes: 1, Image: "redis", Official: true,
@@ -25,8 +25,8 @@ func redisAOFSpec() Spec {
 	}
 }
 
-// redisServer is a server of Redis or of its fork, whose programs differ by name
-// only. It keeps nothing, unless the arguments say otherwise.
+// redisServer is a server of Redis or of its fork, whose programs differ by name only. It has no persistence
+// unless the arguments enable it.
 func redisServer(program string, args ...string) Server {
 	return Server{
 		Program: program, Port: redisPort, Probes: redisProbes{version: program + "_version"},
@@ -37,8 +37,8 @@ func redisServer(program string, args ...string) Server {
 			}, args...)
 		},
 		NoWipe: errNothingOnDisk,
-		// jemalloc's start calls the clock before libfaketime is ready; the debug
-		// malloc of libc, loaded after it, breaks the circle.
+		// jemalloc's start calls the clock before libfaketime is ready. Loading libc's debug malloc after
+		// libfaketime breaks the circle.
 		ClockEnv: []string{
 			"LD_PRELOAD=" + faketimeLibrary + ":/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
 		},

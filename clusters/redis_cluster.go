@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// clusterPrimaries is the smallest number of which a majority is left to elect the
-	// successor of one. Each has a replica: without all slots a cluster serves none.
+	// clusterPrimaries is the smallest number of primaries of which a majority remains to elect a successor of
+	// one. Each has a replica, because a cluster without all slots serves none.
 	clusterPrimaries = 3
 	clusterServers   = 2 * clusterPrimaries
 	hashSlots        = 16384
-	// clusterNodeTimeout is how long a server must not have answered before the others take it
-	// for failed, in ms. 15000 is usual.
+	// clusterNodeTimeout is how long a server must not have answered before the others take it for failed, in
+	// ms. The default is 15000.
 	clusterNodeTimeout = 1000
 )
 
-// redisClusterSpec is a cluster of Redis or of its fork: n1 to n3 are primaries, n4 to n6 their
-// replicas. It begins as one that was made before and is started again: each server finds in
-// its file who is who. A program that joins the servers by commands would have to reach them from
-// where lockcheck runs, which it cannot everywhere.
+// redisClusterSpec is a cluster of Redis or of its fork: n1 to n3 are primaries, n4 to n6 their replicas. It
+// starts like an existing cluster that is restarted: each server finds the members in its file. A program that
+// joins the servers by commands would have to reach them from lockcheck's machine, which is not possible
+// everywhere.
 func redisClusterSpec(program string) Spec {
 	return Spec{
 		Name: program + "-cluster", FailsOver: true, Nodes: clusterServers, Image: program, Official: true,
@@ -42,13 +42,12 @@ func clusterServer(program string) Server {
 	return server
 }
 
-// errFirstLayout is why a server of a cluster cannot be started again with an empty disk.
+// errFirstLayout is why a server of a cluster cannot be restarted with an empty disk.
 var errFirstLayout = errors.New("it would take its first role for the present one")
 
 const clusterFile = "nodes.conf"
 
-// clusterConfig is what a server of the cluster has written about all of them, in the form of
-// CLUSTER NODES.
+// clusterConfig is the nodes file of a server, in the form of CLUSTER NODES.
 func clusterConfig(p Place) string {
 	var text strings.Builder
 	for n, ip := range p.IPs {
@@ -69,5 +68,5 @@ func clusterConfig(p Place) string {
 	return text.String()
 }
 
-// clusterID is the identity of the n-th server in the cluster, which is usually random.
+// clusterID is the ID of the n-th server in the cluster. Redis would choose it at random.
 func clusterID(n int) string { return fmt.Sprintf("%040x", n+1) }

@@ -17,8 +17,8 @@ type clusterProbes struct{ redisProbes }
 
 var _ agent.LeaderProbe = clusterProbes{}
 
-// Ready asks whether all slots are served, as this server knows it, and whether a replica is
-// in touch with its primary.
+// Ready asks whether all slots are served, as this server knows it, and whether a replica is connected to its
+// primary.
 func (p clusterProbes) Ready(ctx context.Context, address string) error {
 	return p.ask(address, func(c *redis.Client) error {
 		info, err := c.ClusterInfo(ctx).Result()
@@ -32,8 +32,8 @@ func (p clusterProbes) Ready(ctx context.Context, address string) error {
 	})
 }
 
-// Leads asks whether the server has the keys of the lock: of a key that another one has it says
-// so, and one that is cut off serves none.
+// Leads asks whether the server owns the keys of the lock. It redirects for a key that another server owns, and
+// serves none when it is cut off.
 func (p clusterProbes) Leads(ctx context.Context, address string) (leads bool, err error) {
 	err = p.ask(address, func(c *redis.Client) error {
 		var refused redis.Error

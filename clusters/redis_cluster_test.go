@@ -9,8 +9,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestClusterFailover kills the primary that has the slot of all locks: its replica is
-// elected, and the old primary comes back as the replica of that.
+// TestClusterFailover kills the primary that owns the slot of all locks. Its replica is elected, and the old
+// primary returns as the replica.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []string{"redis-cluster", "valkey-cluster"} {
@@ -23,7 +23,7 @@ func TestClusterFailover(t *testing.T) {
 				}
 			}
 			primary, replica := n[1], n[4]
-			die(t, primary)
+			killAndPing(t, primary)
 			clustertest.Eventually(t, 60*time.Second, func() error {
 				if yes, err := replica.Host.Leads(t.Context()); err != nil || !yes {
 					return fmt.Errorf("the replica leads: %v, %v", yes, err)
@@ -43,7 +43,7 @@ func TestClusterFailover(t *testing.T) {
 	}
 }
 
-// TestSecondReplica: the sixth server of a primary with Sentinels is its second replica.
+// TestSecondReplica: with Sentinels, the sixth server is a second replica.
 func TestSecondReplica(t *testing.T) {
 	t.Parallel()
 	r := request(t, "redis-failover")

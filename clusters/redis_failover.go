@@ -13,10 +13,10 @@ const sentinelPort = 26379
 // failoverServers are the primary, its replica and the three Sentinels.
 const failoverServers = 5
 
-// redisFailoverSpec is a primary with a replica, or with a second one as the last server, and three Sentinels that promote
-// the replica when two of them have not heard from the primary for a second. Those
-// that see it at once may each vote for themselves, and try again after twice
-// the failover timeout. Clients know the Sentinels only.
+// redisFailoverSpec is a primary with one replica, or a second one as the last server, and three Sentinels. The
+// Sentinels promote a replica when two of them have not heard from the primary for a second. Sentinels that
+// notice it at the same time may each vote for themselves, and retry after twice the failover timeout. Clients
+// know the Sentinels only.
 func redisFailoverSpec() Spec {
 	return Spec{
 		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Sizes: []int{failoverServers + 1}, Image: "redis", Official: true,
@@ -32,8 +32,8 @@ func redisFailoverSpec() Spec {
 	}
 }
 
-// dataServer is one that holds data and replicates it at once. "primary" stands
-// for the address of the first server.
+// dataServer is a server that holds data and replicates it without delay. In its arguments "primary" stands for
+// the address of the first server.
 func dataServer(args ...string) Server {
 	server := redisServer("redis", "--repl-diskless-sync-delay", "0")
 	server.Probes, server.Hidden = replicationProbes{redisProbes{version: "redis_version"}}, true
@@ -52,7 +52,7 @@ func sentinelServer() Server {
 	server := redisServer("redis")
 	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{redisProbes{version: "redis_version"}}, true
 	server.NoClock, server.NoWipe = errSentinelTime, errFirstPrimary
-	// A Sentinel writes what it learns into its file, which must survive a kill.
+	// A Sentinel writes its state into its configuration file, which must survive a kill.
 	server.Files = func(p Place) map[string]string {
 		return map[string]string{sentinelFile: sentinelConfig(p.IPs[0])}
 	}
@@ -62,10 +62,10 @@ func sentinelServer() Server {
 	return server
 }
 
-// errSentinelTime is why the clock of a Sentinel cannot be moved with proof.
+// errSentinelTime is why a step of a Sentinel's clock cannot be proven.
 var errSentinelTime = errors.New("a Sentinel does not tell the time")
 
-// errFirstPrimary is why a Sentinel cannot be started again with an empty disk.
+// errFirstPrimary is why a Sentinel cannot be restarted with an empty disk.
 var errFirstPrimary = errors.New("it would take the first primary for the present one")
 
 const sentinelFile = "sentinel.conf"

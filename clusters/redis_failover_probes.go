@@ -17,12 +17,12 @@ type replicationProbes struct{ redisProbes }
 
 var _ agent.LeaderProbe = replicationProbes{}
 
-// Ready asks for a primary, or for a replica that is in touch with one.
+// Ready asks whether the server is a primary, or a replica that is connected to one.
 func (p replicationProbes) Ready(ctx context.Context, address string) error {
 	return p.ask(address, func(c *redis.Client) error { return replicates(ctx, c) })
 }
 
-// replicates says why a replica is not in touch with its primary; nil for a primary.
+// replicates returns why a replica is not connected to its primary; nil for a primary.
 func replicates(ctx context.Context, c *redis.Client) error {
 	info, err := c.Info(ctx, "replication").Result()
 	if err != nil || infoField(info, "role") == "master" || infoField(info, "master_link_status") == "up" {

@@ -14,22 +14,21 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// redisProbes asks a Redis server, or one that speaks like it.
+// redisProbes asks a server of Redis or of its fork.
 type redisProbes struct {
-	// version is the field of INFO: Valkey's redis_version names the Redis that it
-	// pretends to be.
+	// version is the field of INFO with the server's version. Valkey's redis_version is only the Redis version
+	// that it is compatible with.
 	version string
 }
 
 var _ agent.Probes = redisProbes{}
 
-// redisOptions are for one question: its answer or its failure counts, and that
-// of no retry.
+// redisOptions are for a single question, whose answer or failure counts. There is no retry.
 func redisOptions(address string) *redis.Options {
 	return &redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true}
 }
 
-// ask makes one connection for one question.
+// ask connects anew for one question.
 func (redisProbes) ask(address string, question func(*redis.Client) error) error {
 	client := redis.NewClient(redisOptions(address))
 	return errors.Join(question(client), client.Close())

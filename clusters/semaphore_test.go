@@ -13,7 +13,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestSemaphoreTable follows the embedded semaphore with a clock of its own.
+// TestSemaphoreTable checks the embedded semaphore against a simulated clock.
 func TestSemaphoreTable(t *testing.T) {
 	now := int64(0)
 	table := newLeases(func() int64 { return now })
@@ -26,24 +26,24 @@ func TestSemaphoreTable(t *testing.T) {
 		of     clients.MemoryRequest
 		done   bool
 		holder string
-		passes int64 // before
+		passes int64 // before the step
 	}{
 		{m.acquire, ask("k", "a"), true, "", 0},
 		{m.acquire, ask("k", "b"), true, "", 2},
 		{m.acquire, ask("k", "c"), false, "a", 0},
 		{m.acquire, ask("l", "c"), true, "", 0},
-		{m.release, ask("k", "c"), false, "a", 0}, // of another key
+		{m.release, ask("k", "c"), false, "a", 0}, // c holds another key
 		{m.renew, ask("k", "c"), false, "a", 0},
-		{m.acquire, ask("k", "d"), false, "a", 0}, // so that nothing was freed
+		{m.acquire, ask("k", "d"), false, "a", 0}, // the failed release has freed nothing
 		{m.renew, ask("k", "b"), true, "", 3},
-		{m.acquire, ask("k", "d"), true, "", 5}, // a has run out
+		{m.acquire, ask("k", "d"), true, "", 5}, // a's lease has expired
 		{m.release, ask("k", "a"), false, "b", 0},
 		{m.holder, ask("k", "b"), true, "", 0},
 		{m.acquire, ask("k", "e"), false, "b", 0},
 		{m.release, ask("k", "d"), true, "", 0},
 		{m.release, ask("k", "d"), false, "b", 0},
 		{m.acquire, ask("k", "e"), true, "", 0},
-		{m.holder, ask("k", "b"), false, "e", 5}, // at the end of its lease
+		{m.holder, ask("k", "b"), false, "e", 5}, // at the end of b's lease
 		{m.acquire, ask("k", "f"), true, "", 0},
 		{m.acquire, ask("k", "g"), false, "e", 0},
 	} {
@@ -60,7 +60,7 @@ func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker
 	return openWith(t, name, clients.Config{Worker: worker, Permits: permits, Nodes: addresses(cluster)})
 }
 
-// TestPermits holds every semaphore to its number of permits, on real servers.
+// TestPermits checks the number of permits of every semaphore, on real servers.
 func TestPermits(t *testing.T) {
 	for _, info := range clients.Table() {
 		if !info.Permits {
@@ -79,7 +79,7 @@ func TestPermits(t *testing.T) {
 				}
 				next := openPermits(t, info.Name, permits, cluster, "w9")
 				next.refused("with no permit left", grants[0])
-				next.acquire(key+"0", time.Minute) // another key, though it begins alike
+				next.acquire(key+"0", time.Minute) // another key with the same prefix
 				holders[0].released(grants[0], clients.Done)
 				grant := next.acquire(key, time.Minute)
 				holders[0].refused("after its permit was passed on", slices.Concat(grants[1:], []clients.Grant{grant})[0])
@@ -93,7 +93,7 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// TestConsulSemaphoreLost: whose session ends is notified, learns at its release that it has no
+// TestConsulSemaphoreLost: a holder whose session ends is notified, learns at its release that it has no
 // permit, and is replaced.
 func TestConsulSemaphoreLost(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestConsulSemaphoreLost(t *testing.T) {
 	clustertest.Eventually(t, patience, func() error { return noHolders(admin, "lost") })
 }
 
-// noHolders wants a semaphore of which nothing is left but its list.
+// noHolders checks that a semaphore has no keys left except its list.
 func noHolders(admin *api.Client, key string) error {
 	keys, _, err := admin.KV().Keys(key+"/", "", &api.QueryOptions{RequireConsistent: true})
 	if err == nil && len(keys) != 1 {
@@ -122,8 +122,7 @@ func noHolders(admin *api.Client, key string) error {
 	return err
 }
 
-// TestConsulSemaphoreLimit: who asks for another number of permits is refused, and it has no
-// effect.
+// TestConsulSemaphoreLimit: an attempt with another number of permits is refused and has no effect.
 func TestConsulSemaphoreLimit(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "consul")

@@ -8,7 +8,7 @@ import (
 	"lockcheck/clients"
 )
 
-// TestShared holds every lock that readers can share to what that means, on real servers.
+// TestShared checks on real servers that readers share a lock and writers do not, for every lock with readers.
 func TestShared(t *testing.T) {
 	for _, info := range clients.Table() {
 		if !info.Shared {
@@ -41,7 +41,7 @@ func shared(t *testing.T, info clients.Info, cluster Cluster) {
 	}
 	refused := func(what string, w *worker, readers bool) {
 		t.Helper()
-		// One that queues waits for as long as it may.
+		// A queueing lock waits for as long as it may.
 		if grant, err := try(w, readers, shortWait); err == nil {
 			t.Fatalf("%s: granted %+v", what, grant)
 		}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// sqlProbes asks a database, each time with a connection of its own.
+// sqlProbes asks a database, on a new connection each time.
 type sqlProbes struct {
 	ask func(ctx context.Context, address, question string, answer any) error
-	// clock and version are questions. The clock must be that of the answer, not of the time at
-	// which the statement or its transaction began.
+	// clock and version are queries. The clock must be read when it answers, not when the statement or its
+	// transaction began.
 	clock, version string
 }
 

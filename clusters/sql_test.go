@@ -16,8 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestConnectionLocks holds the locks that last as long as a connection to the
-// contract of clients.Lock, on real servers.
+// TestConnectionLocks checks the locks that last as long as a connection against the contract of clients.Lock,
+// on real servers.
 func TestConnectionLocks(t *testing.T) {
 	for _, servers := range []string{"postgres", "mariadb"} {
 		t.Run(servers, func(t *testing.T) {
@@ -36,13 +36,13 @@ func TestConnectionLocks(t *testing.T) {
 	}
 }
 
-// connectionContracts are those of locks that last as long as a connection.
+// connectionContracts are the contracts of locks that last as long as a connection.
 func connectionContracts() map[string]func(a, b *worker) {
 	return map[string]func(a, b *worker){"queue": contractQueue, "release": contractRelease, "end": contractEnd}
 }
 
-// TestInsert: a row is a lock that stays when its holder is gone. Taken over at the end of
-// its lease it is none at all if clocks differ by more than that.
+// TestInsert: a row is a lock that remains when its holder is gone. If it is taken over at the end of its
+// lease, it excludes nothing once clocks differ by more than the lease.
 func TestInsert(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "postgres")
@@ -64,8 +64,8 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// waits makes sure that an attempt has to wait, and that nobody can take back one of which
-// nobody knows whether the server gave it up in time.
+// waits checks that an attempt has to wait. An attempt that gave up cannot be withdrawn if it is unknown
+// whether the server gave it up in time.
 func (w *worker) waits(when string, by clients.Grant) {
 	w.Helper()
 	clustertest.Eventually(w, patience, func() error {
@@ -86,8 +86,7 @@ func (w *worker) waits(when string, by clients.Grant) {
 	})
 }
 
-// contractQueue: who waits is served when the holder is done, and who has given
-// up waiting is not.
+// contractQueue: a waiter is granted the lock when the holder releases it, and a waiter that gave up is not.
 func contractQueue(a, b *worker) {
 	first := a.acquire(a.key("queue"), 0)
 	b.waits("while another holds it", first)
@@ -98,8 +97,7 @@ func contractQueue(a, b *worker) {
 	b.released(second, clients.Done)
 }
 
-// inDoubt: nobody can say of an attempt that was not answered whether it was
-// granted the lock.
+// inDoubt: of an unanswered attempt it is unknown whether it was granted the lock.
 func inDoubt(t *testing.T, info clients.Info, server *Node) {
 	proxy := startProxy(t, server.Address)
 	a := openWith(t, info.Name, clients.Config{Worker: "w1", Nodes: []string{server.Address}})
@@ -122,7 +120,7 @@ func inDoubt(t *testing.T, info clients.Info, server *Node) {
 	b.acquire("doubt", 0)
 }
 
-// awaitWaiters waits until so many sessions of a server wait for a lock.
+// awaitWaiters waits until the given number of sessions of a server wait for a lock.
 func awaitWaiters(t *testing.T, server *Node, want int) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() (err error) {
@@ -149,7 +147,7 @@ func contractEnd(a, b *worker) {
 	b.acquire(grant.Key, 0)
 }
 
-// lostTo waits until a holder is notified, and for the next one.
+// lostTo waits until a holder is notified, and until the next one is granted the lock.
 func (w *worker) lostTo(next *worker, grant clients.Grant) {
 	w.Helper()
 	w.notified(grant)
@@ -157,8 +155,8 @@ func (w *worker) lostTo(next *worker, grant clients.Grant) {
 	next.acquire(grant.Key, 0)
 }
 
-// TestPostgresTellsTheHolder: that its session was ended, or that it was cut off, if it
-// watches its connection. Without that it learns it at its release.
+// TestPostgresTellsTheHolder: a holder that watches its connection is notified when its session was ended or
+// cut off. Otherwise it learns that at its release.
 func TestPostgresTellsTheHolder(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "postgres")
@@ -191,7 +189,7 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 		if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
 			t.Fatal(err)
 		}
-		a.keeps(grant) // nobody can know at once
+		a.keeps(grant) // the cut cannot be noticed at once
 		a.notified(grant)
 		notifiedAt := time.Now()
 		if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
@@ -204,15 +202,15 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 	})
 }
 
-// waitDetached queues a session that the server keeps although it is cut off, and
-// returns what tells when it was granted the lock, by the server's clock, and ends it.
+// waitDetached queues a session that the server keeps although it is cut off. The returned function ends it and
+// returns when it was granted the lock, by the server's clock.
 func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), "postgres://postgres@"+server.Address+"/postgres?sslmode=disable&default_query_exec_mode=simple_protocol")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One message is one transaction, whose table is there before it waits.
+	// Each message is one transaction, so the table exists before the session waits.
 	_, err = conn.Exec(t.Context(), "CREATE TABLE granted (at timestamptz); COMMIT;"+
 		"SET tcp_user_timeout = 0; SET tcp_keepalives_idle = 3600; SET client_connection_check_interval = 0")
 	if err != nil {
@@ -237,8 +235,8 @@ func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
 	}
 }
 
-// TestMariaDBCut: a holder that is cut off finds out when it releases, and the lock
-// is the next one's once its server has found out.
+// TestMariaDBCut: a holder that is cut off learns it at its release. The lock is granted to the next one once
+// the server has noticed the cut.
 func TestMariaDBCut(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "mariadb")
@@ -261,7 +259,7 @@ func TestMariaDBCut(t *testing.T) {
 	b.acquire("cut", 0)
 }
 
-// sysctl reads a setting of the network namespace of a server.
+// sysctl reads a setting of a server's network namespace.
 func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
 	t.Helper()
 	c := cluster.(*docker)
@@ -277,7 +275,7 @@ func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, value, _ := strings.Cut(strings.TrimSpace(log), " ") // after the time
+	_, value, _ := strings.Cut(strings.TrimSpace(log), " ") // behind the timestamp
 	return value
 }
 
@@ -294,7 +292,7 @@ func endSessions(t *testing.T, server *Node) {
 	}
 }
 
-// ownAddress is the one under which a server sees this process.
+// ownAddress is the address under which a server sees this process.
 func ownAddress(t *testing.T, server *Node) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Address)
@@ -309,8 +307,8 @@ func ownAddress(t *testing.T, server *Node) string {
 	return host
 }
 
-// TestPgBouncerSharesSessions: through the pooler two clients hold the lock at
-// once, as both are served by one session; compared with it without the pooler.
+// TestPgBouncerSharesSessions: through the pooler two clients hold the lock at once, because one session serves
+// both. Without the pooler they do not.
 func TestPgBouncerSharesSessions(t *testing.T) {
 	t.Parallel()
 	pooled := started(t, "postgres-pgbouncer")

@@ -14,16 +14,16 @@ import (
 
 // staged is a container in which programs run one after another.
 type staged struct {
-	node    Node // what outlasts the programs: name, address, host
+	node    Node // what outlasts the programs: name, address, host, freezer
 	program Program
 
 	container           *engine.Container
 	output, errorOutput *bufio.Reader
-	busy                atomic.Bool // a program runs in it
-	gone                atomic.Bool // its process has ended
+	busy                atomic.Bool // a program runs in the container
+	gone                atomic.Bool // the container's process has ended
 }
 
-// perform starts a program in the container of the last program of its name, if there was one.
+// perform starts a program in the container of the previous program of its name, if there was one.
 func (c *docker) perform(ctx context.Context, p Program) (*Node, error) {
 	s, err := c.stageOf(ctx, p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *staged) open(container *engine.Container) {
 	s.gone.Store(false)
 }
 
-// start starts a program. Its node looks like that of a program with a container of its own.
+// start starts a program. Its node looks like that of a program with its own container.
 func (s *staged) start(args []string) (*Node, error) {
 	s.busy.Store(true)
 	input, mark, err := stage.Start(s.container.Input, args)
@@ -100,7 +100,7 @@ func (s *staged) start(args []string) (*Node, error) {
 	}()
 	go func() {
 		ending, err := stage.Output(s.output, mark, outputEnd)
-		<-errorsRead // the next program reads on where both have stopped
+		<-errorsRead // the next program reads on where both streams have stopped
 		exit := s.exit(ending, err)
 		exit.Killed = node.killed.Load()
 		s.busy.Store(false)
@@ -111,7 +111,7 @@ func (s *staged) start(args []string) (*Node, error) {
 	return node, nil
 }
 
-// exit is how a program has ended: with its container, or before that.
+// exit is how a program ended: together with its container, or by itself.
 func (s *staged) exit(ending stage.Ending, err error) Exit {
 	if err != nil {
 		s.gone.Store(true)

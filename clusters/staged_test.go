@@ -14,7 +14,7 @@ import (
 	"lockcheck/clusters/stage"
 )
 
-// newTestStage runs a stage in this process, whose programs are those of a shell.
+// newTestStage runs a stage in this process. Its programs are shell scripts.
 func newTestStage(t *testing.T) (s *staged, end func()) {
 	t.Helper()
 	orders, input := io.Pipe()
@@ -39,7 +39,7 @@ func newTestStage(t *testing.T) (s *staged, end func()) {
 	}
 }
 
-// TestStage: programs that run one after another have inputs, outputs and ends of their own.
+// TestStage: programs that run one after another have separate inputs, outputs and exits.
 func TestStage(t *testing.T) {
 	s, end := newTestStage(t)
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestStage(t *testing.T) {
 	end()
 }
 
-// TestStageGone: a program whose stage has ended ended with it.
+// TestStageGone: a program ends with its stage.
 func TestStageGone(t *testing.T) {
 	s, end := newTestStage(t)
 	node, err := s.start([]string{"-c", "echo begun; cat"})
@@ -89,7 +89,7 @@ func TestStageGone(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, node.Output) }()
-	end() // its input ends, as for want of a harness
+	end() // the stage's input ends, as when the harness is gone
 	if exit := <-node.Exited; !exit.Clean {
 		t.Errorf("it ended before the stage did, with %+v", exit)
 	}
@@ -101,7 +101,7 @@ func TestStageGone(t *testing.T) {
 	}
 }
 
-// leftHost is a host of which only what runs there is known.
+// leftHost is a host of which only the processes are known.
 type leftHost struct {
 	agent.Host
 	processes []agent.Process
@@ -111,7 +111,7 @@ func (h leftHost) Processes(context.Context) ([]agent.Process, error) { return h
 
 func (h leftHost) Cuts(context.Context) ([]string, error) { return nil, nil }
 
-// TestStageClean: nothing but the process of the stage may be left of a program.
+// TestStageClean: only the process of the stage may remain after a program.
 func TestStageClean(t *testing.T) {
 	own, child := agent.Process{PID: 7, Command: "lockcheck"}, agent.Process{PID: 8, Command: "sleep"}
 	for _, c := range []struct {
@@ -139,8 +139,7 @@ func TestStageClean(t *testing.T) {
 	}
 }
 
-// TestLasting: the program of a name is another process in the same place, also after one that
-// was killed.
+// TestLasting: the next program of a name is another process in the same container, also after a kill.
 func TestLasting(t *testing.T) {
 	r := request(t, "redis")
 	r.Lasting = true

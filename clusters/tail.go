@@ -13,8 +13,8 @@ const tailSize = 64 << 10
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
-	left int64         // out, in bytes
-	done chan struct{} // closed at the end of the stream; nil before the first
+	left int64         // dropped, in bytes
+	done chan struct{} // closed at the end of the current stream; nil before the first stream
 }
 
 // follow reads the stream to its end in the background.
@@ -24,7 +24,7 @@ func follow(stream io.Reader) *Tail {
 	return t
 }
 
-// follow reads another stream to its end in the background, once the stream before it has ended.
+// follow reads another stream to its end in the background, after the previous stream has ended.
 func (t *Tail) follow(stream io.Reader) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,13 +35,12 @@ func (t *Tail) follow(stream io.Reader) {
 		if before != nil {
 			<-before
 		}
-		// The stream ends with its process, and how that ended is known.
+		// A read error adds nothing: the stream ends with its process, whose end is reported elsewhere.
 		_, _ = io.Copy(t, stream)
 	}()
 }
 
-// All waits for the end of the present stream, which the end of its process brings, and
-// returns what was kept.
+// All waits for the end of the current stream, which ends with its process, and returns the kept text.
 func (t *Tail) All() string {
 	t.mu.Lock()
 	done := t.done
@@ -52,7 +51,7 @@ func (t *Tail) All() string {
 	return t.String()
 }
 
-// Write keeps the end of what was written.
+// Write keeps the last bytes written.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +63,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept, and says how much was not.
+// String returns the kept text, and says how much was dropped.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

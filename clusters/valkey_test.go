@@ -7,8 +7,7 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// TestValkeyVersion: the version is Valkey's own, not that of the Redis which it
-// says it is to clients that ask for one.
+// TestValkeyVersion: the version is Valkey's own, not the Redis version that Valkey reports for compatibility.
 func TestValkeyVersion(t *testing.T) {
 	t.Parallel()
 	node := started(t, "valkey").Servers()[0]

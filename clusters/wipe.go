@@ -8,7 +8,7 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// Why servers cannot be started again without what they had on disk.
+// Reasons why servers cannot be restarted with an empty disk.
 var (
 	errNothingOnDisk = errors.New("it keeps nothing on disk: a kill takes all that it knows")
 	errMemberForGood = errors.New("a member that lost its disk must be removed and added anew by an administrator")
@@ -16,8 +16,7 @@ var (
 	errNoState       = errors.New("an API server keeps its data in etcd")
 )
 
-// CanWipe says why a server cannot be started again with an empty disk; nil if it
-// can.
+// CanWipe says why a server cannot be restarted with an empty disk; nil if it can.
 func (n *Node) CanWipe() error {
 	if err := n.CanRestart(); err != nil {
 		return err
@@ -25,8 +24,8 @@ func (n *Node) CanWipe() error {
 	return n.Server.NoWipe
 }
 
-// Wipe makes the disk of a server that does not run what it is before the first
-// start: its folder, with the files that it is given.
+// Wipe resets the disk of a stopped server to its state before the first start: its folder with only its
+// initial files.
 func (n *Node) Wipe(ctx context.Context) (agent.Moment, error) {
 	moment, err := n.Host.Wipe(ctx, n.folder)
 	if err != nil || len(n.files) == 0 {
@@ -35,7 +34,7 @@ func (n *Node) Wipe(ctx context.Context) (agent.Moment, error) {
 	return moment, n.write(ctx, n.files)
 }
 
-// Wiped says what else a server has on disk; nil if there is nothing.
+// Wiped returns an error if a server has more on disk than its initial files.
 func (n *Node) Wiped(ctx context.Context) error {
 	names, err := n.Host.Files(ctx, n.folder)
 	if err != nil {

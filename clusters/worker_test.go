@@ -13,14 +13,14 @@ import (
 	"lockcheck/history"
 )
 
-// worker is one client of a lock. It makes attempts under names of its own.
+// worker is one client of a lock. Its attempts have unique IDs.
 type worker struct {
 	*testing.T
 	clients.Lock
 	info     clients.Info
 	name     string
 	attempts int
-	// kept: the client keeps its lease alive, so that its grants have no end of their own.
+	// kept: the client renews its lease, so that its grants do not expire.
 	kept bool
 }
 
@@ -34,7 +34,7 @@ func mustLock(t *testing.T, name string) clients.Info {
 	return info
 }
 
-// open opens a lock on the servers of a cluster for a worker, or whoever else.
+// open opens a lock on the servers of a cluster, for a worker or another client.
 func open(t *testing.T, lock, name string, cluster Cluster) *worker {
 	t.Helper()
 	return openWith(t, lock, clients.Config{Worker: name, Nodes: addresses(cluster)})
@@ -67,19 +67,19 @@ func addresses(cluster Cluster) (all []string) {
 	return all
 }
 
-// key is a name that no other lock of a cluster uses.
+// key returns a key that no other lock of the cluster uses.
 func (w *worker) key(name string) string {
-	lock, _, _ := strings.Cut(w.info.Name, "+") // with options or without, it is one lock
+	lock, _, _ := strings.Cut(w.info.Name, "+") // a lock with and without options shares its keys
 	return lock + ":" + name
 }
 
-// id is the name of the last attempt.
+// id is the ID of the last attempt.
 func (w *worker) id() string { return fmt.Sprintf("%s-%d", w.name, w.attempts) }
 
 // callLimit is how long a call to servers that answer may take.
 const callLimit = 5 * time.Second
 
-// try makes one attempt, which may wait for its turn as long as it is told.
+// try makes one attempt, which may wait in the queue for the given time.
 func (w *worker) try(key string, ttl, wait time.Duration) (clients.Grant, error) {
 	w.attempts++
 	ctx, cancel := context.WithTimeout(w.Context(), wait)
@@ -87,8 +87,8 @@ func (w *worker) try(key string, ttl, wait time.Duration) (clients.Grant, error)
 	return w.Acquire(ctx, clients.Attempt{Key: key, ID: w.id(), TTL: ttl})
 }
 
-// acquire gets the lock. A client with a session waits in the queue for it, and must not fail. Others try
-// again: a lease may have to end, a connection may be broken, and Redlock may miss its servers' answers.
+// acquire gets the lock. A client with a session waits in the queue and must not fail. Others retry: a lease
+// may have to expire, a connection may be broken, and Redlock may miss its servers' answers.
 func (w *worker) acquire(key string, ttl time.Duration) (grant clients.Grant) {
 	w.Helper()
 	if !w.info.Session {
@@ -102,7 +102,7 @@ func (w *worker) acquire(key string, ttl time.Duration) (grant clients.Grant) {
 	return grant
 }
 
-// acquireAtLast tries until it has the lock.
+// acquireAtLast retries until it has the lock.
 func (w *worker) acquireAtLast(key string, ttl, wait time.Duration) (grant clients.Grant) {
 	w.Helper()
 	clustertest.Eventually(w, patience, func() (err error) {
@@ -113,8 +113,8 @@ func (w *worker) acquireAtLast(key string, ttl, wait time.Duration) (grant clien
 	return grant
 }
 
-// acquireFresh tries another key each time: what an attempt has left behind, on a server that was
-// slow, would be in the way of the next.
+// acquireFresh uses another key for each attempt. What an attempt left behind on a slow server would block the
+// next attempt.
 func (w *worker) acquireFresh(key string, ttl time.Duration) (grant clients.Grant) {
 	w.Helper()
 	clustertest.Eventually(w, patience, func() (err error) {
@@ -124,7 +124,7 @@ func (w *worker) acquireFresh(key string, ttl time.Duration) (grant clients.Gran
 	return grant
 }
 
-// fits makes sure that a grant is what was asked for, and what the table says of the lock.
+// fits checks that a grant matches the attempt and the table's entry of the lock.
 func (w *worker) fits(grant clients.Grant, key string, ttl time.Duration) {
 	w.Helper()
 	if grant.Key != key || grant.ID != w.id() || (grant.Token != 0) != (w.info.Token != "") || grant.Expired {
@@ -136,7 +136,7 @@ func (w *worker) fits(grant clients.Grant, key string, ttl time.Duration) {
 	}
 }
 
-// answer is that to an attempt.
+// answer is the result of an attempt.
 type answer struct {
 	grant clients.Grant
 	err   error
@@ -171,10 +171,10 @@ func (w *worker) granted(answers <-chan answer) clients.Grant {
 	return clients.Grant{}
 }
 
-// shortWait is how long an attempt waits that must not be granted the lock.
+// shortWait bounds an attempt that must not be granted the lock.
 const shortWait = 300 * time.Millisecond
 
-// refused makes sure that the lock is taken, by the grant. On a busy machine the time of an attempt may be
+// refused checks that the lock is held, by the given grant. On a busy machine the time of an attempt may be
 // over before it has a session.
 func (w *worker) refused(when string, by clients.Grant) {
 	w.Helper()
@@ -190,15 +190,15 @@ func (w *worker) refused(when string, by clients.Grant) {
 			w.Fatalf("%s: %s is granted to %s, although %s holds it", when, by.Key, w.id(), by.ID)
 		case errors.As(err, &busy) && (busy.Holder == by.ID || busy.Holder == "" && !w.namesHolder()):
 			return nil
-		case w.onConnection() && clients.OutcomeOf(err) == clients.Unknown: // its server may give it up later
+		case w.onConnection() && clients.OutcomeOf(err) == clients.Unknown: // the server may give the attempt up later
 			return nil
 		}
 		return fmt.Errorf("%s: %w, want busy for %s", when, err, by.ID)
 	})
 }
 
-// namesHolder says whether a busy answer names the holder. A library may not, and what a server of NATS or Galera
-// has on record can be old. Of the locks that queue only ZooKeeper's own recipe does.
+// namesHolder says whether a busy answer names the holder. A library may not, and a server of NATS or Galera
+// may have an old record. Of the queueing locks only ZooKeeper's own recipe names it.
 func (w *worker) namesHolder() bool {
 	switch w.info.Servers {
 	case "nats", "galera":
@@ -212,14 +212,13 @@ func (w *worker) namesHolder() bool {
 // onConnection says whether the lock lasts as long as a connection to a database.
 func (w *worker) onConnection() bool { return w.info.Queues && !w.info.Session && w.info.TTL == 0 }
 
-// release gives a grant back.
 func (w *worker) release(grant clients.Grant) error {
 	ctx, cancel := context.WithTimeout(w.Context(), callLimit)
 	defer cancel()
 	return w.Release(ctx, grant)
 }
 
-// released gives a grant back and wants the outcome.
+// released releases a grant and checks the outcome.
 func (w *worker) released(grant clients.Grant, want clients.Outcome) {
 	w.Helper()
 	if err := w.release(grant); clients.OutcomeOf(err) != want {
@@ -227,7 +226,7 @@ func (w *worker) released(grant clients.Grant, want clients.Outcome) {
 	}
 }
 
-// outcome asks until the call has the outcome.
+// outcome repeats a call until it has the outcome.
 func (w *worker) outcome(what string, want clients.Outcome, call func() error) {
 	w.Helper()
 	clustertest.Eventually(w, patience, func() error {
@@ -238,8 +237,8 @@ func (w *worker) outcome(what string, want clients.Outcome, call func() error) {
 	})
 }
 
-// releasedInVain asks until the release of a lock that is not held is refused. Most libraries have no
-// handle of it, and cannot tell.
+// releasedInVain repeats the release of a lock that is not held until it is refused. Most libraries have no
+// handle for it and cannot tell.
 func (w *worker) releasedInVain(what string, grant clients.Grant) {
 	w.Helper()
 	want := clients.NotHeld
@@ -249,7 +248,7 @@ func (w *worker) releasedInVain(what string, grant clients.Grant) {
 	w.outcome("release "+what, want, func() error { return w.release(grant) })
 }
 
-// notified waits until the client says that the lock is lost.
+// notified waits until the client reports that the lock is lost.
 func (w *worker) notified(grant clients.Grant) {
 	w.Helper()
 	select {
@@ -259,7 +258,7 @@ func (w *worker) notified(grant clients.Grant) {
 	}
 }
 
-// keeps makes sure that the client takes the lock for held.
+// keeps checks that the client still counts the lock as held.
 func (w *worker) keeps(grant clients.Grant) {
 	w.Helper()
 	select {
@@ -269,7 +268,7 @@ func (w *worker) keeps(grant clients.Grant) {
 	}
 }
 
-// holds asks the service whether a grant is in force, and wants the answer.
+// holds asks the service whether a grant is in force, and checks the answer.
 func (w *worker) holds(when string, grant clients.Grant, want bool) {
 	w.Helper()
 	asker, can := w.Lock.(clients.Asker)
@@ -287,9 +286,9 @@ func (w *worker) holds(when string, grant clients.Grant, want bool) {
 	})
 }
 
-// untilAnswered tries a part of a contract under one key after another until its release is answered. Of a lock of
-// several servers a majority may not answer in time; what became of its lock is unknown then, and its library may
-// have dropped the handle to ask again.
+// untilAnswered tries a part of a contract with one key after another until its release is answered. For a lock
+// on several servers a majority may not answer in time. The state of the lock is unknown then, and the library
+// may have dropped the handle.
 func (w *worker) untilAnswered(part string, try func(key string) (answered bool)) {
 	w.Helper()
 	for n := 1; n <= 5; n++ {
@@ -300,7 +299,7 @@ func (w *worker) untilAnswered(part string, try func(key string) (answered bool)
 	w.Fatalf("%s: no release was answered", part)
 }
 
-// releases says whether a release is answered, and fails the test if the answer is not the wanted one.
+// releases says whether a release was answered, and fails the test if the outcome is not the wanted one.
 func (w *worker) releases(grant clients.Grant, want clients.Outcome) bool {
 	w.Helper()
 	err := w.release(grant)
@@ -310,8 +309,8 @@ func (w *worker) releases(grant clients.Grant, want clients.Outcome) bool {
 	return clients.OutcomeOf(err) == want
 }
 
-// contractRelease: a lock is its holder's until the holder gives it back, which nobody else can do, and nobody
-// twice.
+// contractRelease: a lock is its holder's until the holder releases it. No other client can release it, and the
+// holder cannot release it twice.
 func contractRelease(a, b *worker) {
 	var first clients.Grant
 	a.untilAnswered("release", func(key string) bool {

@@ -11,11 +11,11 @@ import (
 
 const (
 	zookeeperPort         = 2181 // for clients
-	zookeeperQuorumPort   = 2888 // of the leader, for its followers
+	zookeeperQuorumPort   = 2888 // followers connect to the leader here
 	zookeeperElectionPort = 3888
 )
 
-// zookeeperSpec is an ensemble; one server alone runs without a quorum.
+// zookeeperSpec is an ensemble. A single server runs without a quorum.
 func zookeeperSpec() Spec {
 	return Spec{
 		Name: "zookeeper", Nodes: 3, Sizes: []int{1, 5}, Image: "zookeeper", Official: true,
@@ -25,8 +25,8 @@ func zookeeperSpec() Spec {
 				Files: func(p Place) map[string]string {
 					return map[string]string{"zoo.cfg": zookeeperConfig(p), "myid": strconv.Itoa(p.N + 1)}
 				},
-				// A small heap, and the compiler that is ready first: a run is over before the
-				// better one would pay. The image has the class path.
+				// A small heap, and only the fast first compiler, because a run is over before the optimizing
+				// compiler would pay. The image sets the class path.
 				Command: func(p Place) []string {
 					return []string{
 						"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
@@ -38,8 +38,8 @@ func zookeeperSpec() Spec {
 	}
 }
 
-// zookeeperConfig is what all servers are told. With its short ticks sessions
-// may be as short as 400 ms, and a leader that is stopped is replaced after 2 s.
+// zookeeperConfig is the configuration of a server. With its short ticks a session timeout may be as short as
+// 400 ms, and a stopped leader is replaced after 2 s.
 func zookeeperConfig(p Place) string {
 	lines := []string{
 		"tickTime=200", "initLimit=25", "syncLimit=10",
@@ -49,8 +49,8 @@ func zookeeperConfig(p Place) string {
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=srvr,cons,wchp",
-		// Who looks for a leader asks the others one by one: a stopped one must not
-		// hold that up for the 5 s of the default.
+		// A server in an election asks the others one by one. A stopped server must not delay that by the
+		// default of 5 s.
 		"cnxTimeout=500",
 	}
 	for i, ip := range p.IPs {

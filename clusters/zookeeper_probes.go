@@ -27,8 +27,8 @@ var (
 	_ agent.LeaderProbe = zookeeperProbes{}
 )
 
-// Ready: a server has a mode only as a member of a quorum that serves. That its
-// port is open, or that it answers ruok, means nothing.
+// Ready: a server has a mode only as a member of a serving quorum. An open port or an answer to ruok proves
+// nothing.
 func (p zookeeperProbes) Ready(ctx context.Context, address string) error {
 	_, err := p.mode(ctx, address)
 	return err
@@ -48,11 +48,11 @@ func (zookeeperProbes) mode(ctx context.Context, address string) (string, error)
 
 func (zookeeperProbes) Version(ctx context.Context, address string) (string, error) {
 	text, err := zookeeperField(ctx, address, "Zookeeper version: ")
-	version, _, _ := strings.Cut(text, "-") // the rest is of its build
+	version, _, _ := strings.Cut(text, "-") // the rest describes the build
 	return version, err
 }
 
-// zookeeperField returns the rest of the line that begins so in the answer to srvr.
+// zookeeperField returns the rest of the line with this prefix in the answer to srvr.
 func zookeeperField(ctx context.Context, address, begin string) (string, error) {
 	answer, err := fourLetters(ctx, address, "srvr")
 	if err != nil {
@@ -66,8 +66,8 @@ func zookeeperField(ctx context.Context, address, begin string) (string, error) 
 	return "", fmt.Errorf("no %q in the answer to srvr: %q", begin, answer)
 }
 
-// fourLetters asks one of the questions that are no part of the protocol for
-// clients: the server answers with text and hangs up.
+// fourLetters sends a four-letter word, which is not part of the client protocol. The server answers with text
+// and closes the connection.
 func fourLetters(ctx context.Context, address, word string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -82,11 +82,11 @@ func fourLetters(ctx context.Context, address, word string) (string, error) {
 	return string(answer), err
 }
 
-// zookeeperClockTTL is that of the session for one look at a clock.
+// zookeeperClockTTL is the timeout of the session for one reading of a clock.
 const zookeeperClockTTL = 2 * time.Second
 
-// Clock opens a session with the server, and asks it when that was: the time is
-// the server's own. The ctime of a fresh node would be that of the leader.
+// Clock opens a session with the server and asks the server when that was, by its own clock. The ctime of a new
+// node would be the leader's time.
 func (zookeeperProbes) Clock(ctx context.Context, address string) (now time.Time, err error) {
 	opened := make(chan struct{}, 1)
 	conn, _, err := zk.Connect([]string{address}, zookeeperClockTTL,
@@ -115,8 +115,7 @@ func (zookeeperProbes) Clock(ctx context.Context, address string) (now time.Time
 	return established(answer, conn.SessionID())
 }
 
-// established finds in the answer to cons when the connection of a session was
-// made, by the wall clock of the server.
+// established finds in the answer to cons when a session's connection was made, by the server's wall clock.
 func established(answer string, session int64) (time.Time, error) {
 	_, rest, found := strings.Cut(answer, fmt.Sprintf("sid=0x%x,", uint64(session)))
 	_, rest, has := strings.Cut(rest, "est=")

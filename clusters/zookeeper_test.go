@@ -15,7 +15,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestZooKeeper holds the locks on ZooKeeper to their contract, on one ensemble.
+// TestZooKeeper checks the locks on ZooKeeper against their contract, on one ensemble.
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	e := ensemble{Cluster: started(t, "zookeeper")}
@@ -26,12 +26,12 @@ func TestZooKeeper(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, e) })
 	}
-	// These disturb the servers.
+	// These two disturb the servers.
 	t.Run("clock", func(t *testing.T) { zkClock(t, e) })
 	t.Run("majority", func(t *testing.T) { zkMajority(t, e) })
 }
 
-// TestZooKeeperAlone: one server has no leader, and serves the lock as well.
+// TestZooKeeperAlone: a single server has no leader, and serves the lock, too.
 func TestZooKeeperAlone(t *testing.T) {
 	t.Parallel()
 	r := request(t, "zookeeper")
@@ -55,8 +55,7 @@ func (e ensemble) queued(w *worker, key string, length int) <-chan answer {
 	return answers
 }
 
-// awaitQueue waits until there are so many nodes in the queue for a lock, by the
-// word of a session of its own.
+// awaitQueue waits until a lock's queue has the given number of nodes, as a separate session sees it.
 func (e ensemble) awaitQueue(t *testing.T, key string, length int) {
 	t.Helper()
 	conn, _, err := zk.Connect(addresses(e), 10*time.Second, zk.WithLogger(clients.SilentZooKeeper{}), zk.WithLogInfo(false))
@@ -74,8 +73,8 @@ func (e ensemble) awaitQueue(t *testing.T, key string, length int) {
 	})
 }
 
-// awaitWatches waits until so many watches are set on the queue of a lock: a worker is in
-// the queue before it watches.
+// awaitWatches waits until the given number of watches is set on a lock's queue. A worker is in the queue
+// before it watches.
 func (e ensemble) awaitWatches(t *testing.T, key string, count int) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {
@@ -94,8 +93,8 @@ func (e ensemble) awaitWatches(t *testing.T, key string, count int) {
 	})
 }
 
-// watchesOn counts the sessions that watch a folder or what is in it, in the answer to
-// wchp: paths, each followed by the sessions that watch it, indented.
+// watchesOn counts the sessions that watch a folder or its children in the answer to wchp, which lists paths,
+// each followed by its sessions, indented.
 func watchesOn(folder, answer string) (count int) {
 	within := false
 	for line := range strings.Lines(answer) {
@@ -133,7 +132,7 @@ func zkLeader(t *testing.T, e ensemble) {
 	}
 }
 
-// zkTimeout: the servers grant the session timeout that was asked for.
+// zkTimeout: the servers grant the requested session timeout.
 func zkTimeout(t *testing.T, e ensemble) {
 	for i, ttl := range []time.Duration{clients.ZooKeeperMinTTL + 12*time.Millisecond, 12345 * time.Millisecond} {
 		openWith(t, "zookeeper", clients.Config{Worker: fmt.Sprint("w", i), Nodes: addresses(e), TTL: ttl})
@@ -152,7 +151,7 @@ func zkTimeout(t *testing.T, e ensemble) {
 	}
 }
 
-// zkQueue: one after the other, in the order in which they came.
+// zkQueue: the lock is granted in the order of arrival.
 func zkQueue(t *testing.T, e ensemble) {
 	for _, lock := range []string{"zookeeper", "zookeeper-herd"} {
 		var workers []*worker
@@ -185,7 +184,7 @@ func zkQueue(t *testing.T, e ensemble) {
 	}
 }
 
-// zkWithdrawal: who stops waiting leaves nothing behind.
+// zkWithdrawal: an attempt that gave up leaves nothing behind.
 func zkWithdrawal(t *testing.T, e ensemble) {
 	for lock, want := range map[string]clients.Outcome{"zookeeper": clients.Busy, "zookeeper-lib+new-session-on-error+watch-connection": clients.Unknown} {
 		holder, waiter := openTwo(t, lock, e)
@@ -204,8 +203,8 @@ func zkWithdrawal(t *testing.T, e ensemble) {
 	}
 }
 
-// zkHerd: with a watch on the whole queue waiters wake up for each node that comes or
-// goes, with one on the node before them once, when it is their turn.
+// zkHerd: with a watch on the whole queue, waiters wake up for each node that comes or goes. With a watch on
+// the preceding node each waiter wakes up once, when it is its turn.
 func zkHerd(t *testing.T, e ensemble) {
 	for lock, herd := range map[string]bool{"zookeeper": false, "zookeeper-herd": true} {
 		key := "herd-" + lock
@@ -217,11 +216,11 @@ func zkHerd(t *testing.T, e ensemble) {
 			w := open(t, lock, fmt.Sprint("w", i+1), e)
 			workers, waiting = append(workers, w), append(waiting, e.queued(w, key, i+2))
 		}
-		if !herd { // the servers do not tell of watches on the children of a node
+		if !herd { // the servers do not list watches on the children of a node
 			e.awaitWatches(t, key, len(workers))
 		}
 		holder.released(grant, clients.Done)
-		var wakes []int64 // by waiter, in the order of the queue
+		var wakes []int64 // by waiter, in queue order
 		for i, turn := range waiting {
 			grant := workers[i].granted(turn)
 			workers[i].released(grant, clients.Done)
@@ -233,7 +232,7 @@ func zkHerd(t *testing.T, e ensemble) {
 	}
 }
 
-// zkLibrary: what its lock can tell, and what it cannot.
+// zkLibrary: what the library's lock can report, and what it cannot.
 func zkLibrary(t *testing.T, e ensemble) {
 	first, second := openTwo(t, "zookeeper-lib", e)
 	grant := first.acquire("library", 0)
@@ -249,7 +248,7 @@ func zkLibrary(t *testing.T, e ensemble) {
 	second.released(second.granted(turn), clients.Done)
 }
 
-// zkExpiry: a holder that is cut off is notified, and loses the lock to the next.
+// zkExpiry: a holder that is cut off is notified, and the lock is granted to the next one.
 func zkExpiry(t *testing.T, e ensemble) {
 	for _, lock := range []string{"zookeeper", "zookeeper-lib+watch-connection"} {
 		key := "expiry-" + lock
@@ -268,17 +267,17 @@ func zkExpiry(t *testing.T, e ensemble) {
 		if err := cut.release(lost); err == nil {
 			t.Errorf("%s: the former holder released it", lock)
 		}
-		e.awaitQueue(t, key, 1) // that of the next holder
+		e.awaitQueue(t, key, 1) // the next holder's node
 		next.released(grant, clients.Done)
 	}
 }
 
-// zkLostAnswer: the request to queue is carried out, and its answer lost. The
-// client finds its node, and makes no second one.
+// zkLostAnswer: the request to queue is executed and its answer is lost. The client finds its node and makes no
+// second one.
 func zkLostAnswer(t *testing.T, e ensemble) {
 	proxy := startProxy(t, addresses(e)[0])
 	w := openWith(t, "zookeeper", clients.Config{Worker: "w1", Nodes: []string{proxy.address}})
-	w.released(w.acquire("answer", 0), clients.Done) // now there is a session, and a folder
+	w.released(w.acquire("answer", 0), clients.Done) // now the session and the folder exist
 	proxy.freeze(false, true)
 	turn := e.queued(w, "answer", 1)
 	if len(turn) > 0 {
@@ -291,15 +290,16 @@ func zkLostAnswer(t *testing.T, e ensemble) {
 	e.awaitQueue(t, "answer", 0)
 }
 
-// zkContender: the request to queue is carried out, and its answer lost. The library's
-// Lock fails, and its node stays, unless the session is closed.
+// zkContender: the request to queue is executed and its answer is lost. The library's Lock fails and its node
+// remains, unless the session is closed.
 func zkContender(t *testing.T, e ensemble) {
 	for lock, left := range map[string]int{"zookeeper-lib": 1, "zookeeper-lib+new-session-on-error+watch-connection": 0} {
 		key := "contender-" + lock
 		proxy := startProxy(t, addresses(e)[0])
-		// The library fails after two thirds of the timeout; the node would go with it.
+		// The library fails after two thirds of the timeout. With a shorter timeout the node would go with the
+		// session.
 		w := openWith(t, lock, clients.Config{Worker: "w1", Nodes: []string{proxy.address}, TTL: 6 * time.Second})
-		w.released(w.acquire(key, 0), clients.Done) // now there is a session, and a folder
+		w.released(w.acquire(key, 0), clients.Done) // now the session and the folder exist
 		proxy.freeze(false, true)
 		if grant, err := w.try(key, 0, patience); clients.OutcomeOf(err) != clients.Unknown {
 			t.Fatalf("%s: without an answer: %+v, %v", lock, grant, err)
@@ -309,8 +309,7 @@ func zkContender(t *testing.T, e ensemble) {
 	}
 }
 
-// zkClock: the clock that is read is that of the server which was asked, not
-// that of the leader.
+// zkClock: the clock is the asked server's, not the leader's.
 func zkClock(t *testing.T, e ensemble) {
 	i := slices.IndexFunc(e.Servers(), func(n *Node) bool {
 		leads, err := n.Host.Leads(t.Context())
@@ -342,14 +341,13 @@ func zkClock(t *testing.T, e ensemble) {
 	}
 }
 
-// zkMajority: the lock can be taken without one of three servers, not without two,
-// and with them again.
+// zkMajority: the lock can be acquired without one of three servers, not without two, and again with all.
 func zkMajority(t *testing.T, e ensemble) {
 	w := open(t, "zookeeper", "w1", e)
 	try := func(wait time.Duration) (clients.Grant, error) {
 		grant, err := w.try("majority", 0, wait)
 		if clients.OutcomeOf(err) == clients.Unknown {
-			_ = w.release(clients.Grant{Key: "majority", ID: w.id()}) // it goes on in the background
+			_ = w.release(clients.Grant{Key: "majority", ID: w.id()}) // the attempt continues in the background
 		}
 		return grant, err
 	}
