@@ -22,8 +22,8 @@ import (
 	"lockcheck/history"
 )
 
-// family starts a shell command in a process group of its own, waits until the
-// group has as many processes as it will have, and ends it with the test.
+// family starts a shell command in a new process group, waits until the group has the given number of
+// processes, and kills it when the test ends.
 func family(t *testing.T, script string, processes int) (group int) {
 	t.Helper()
 	command := exec.Command("/bin/sh", "-c", script)
@@ -101,7 +101,7 @@ func states(group int) (string, error) {
 	return strings.Join(letters, ""), nil
 }
 
-// node is a node that consists of a process group, or of nobody for group 0.
+// node is a node that consists of a process group; without processes for group 0.
 func node(name string, group int) *clusters.Node {
 	return &clusters.Node{Name: name, Host: agent.Local{PIDs: func() ([]int, error) {
 		if group == 0 {
@@ -128,15 +128,15 @@ func sleepers(t *testing.T, n int) Environment {
 	return ofWorkers(workers...)
 }
 
-// diary keeps what happened in a run of the nemesis, in order: stages of faults,
-// and around them what the journal and the targets were told.
+// diary records a run of the nemesis in order: the stages of faults, the calls of the journal, and the signals
+// to targets.
 type diary struct {
 	mu      sync.Mutex
 	lines   []string
 	faults  []history.Fault
 	last    int64 // time of the last event
 	on      func(history.Fault)
-	noBegin error // of the journal
+	noBegin error // error of Journal.Begin
 	t       *testing.T
 }
 
@@ -206,23 +206,22 @@ func (d *diary) expect(want ...string) {
 	}
 }
 
-// told is a Host that puts down in the diary which signals it passes on, and fails
-// or lies where it is asked to.
-type told struct {
+// recordingHost is a Host that records in the diary the signals that it passes on, and fails or pretends on request.
+type recordingHost struct {
 	agent.Host
 	diary *diary
-	// fail returns an error in place of the nth signal of its kind, from 1.
+	// fail returns an error in place of the n-th signal of its kind, counted from 1; nil to pass the signal on.
 	fail    func(s agent.Signal, n int) error
-	ignored agent.Signal // answered as if it had been sent
+	ignored agent.Signal // reported as sent, but not sent
 	mu      *sync.Mutex
 	count   map[agent.Signal]int
 }
 
-func tell(host agent.Host, d *diary) *told {
-	return &told{Host: host, diary: d, mu: new(sync.Mutex), count: make(map[agent.Signal]int)}
+func recordSignals(host agent.Host, d *diary) *recordingHost {
+	return &recordingHost{Host: host, diary: d, mu: new(sync.Mutex), count: make(map[agent.Signal]int)}
 }
 
-func (h *told) Signal(ctx context.Context, s agent.Signal) (agent.Moment, error) {
+func (h *recordingHost) Signal(ctx context.Context, s agent.Signal) (agent.Moment, error) {
 	h.diary.add("%s", s)
 	h.mu.Lock()
 	h.count[s]++
@@ -234,7 +233,7 @@ func (h *told) Signal(ctx context.Context, s agent.Signal) (agent.Moment, error)
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return agent.Moment{}, err // as an agent that is asked over a wire does
+		return agent.Moment{}, err // as an agent behind a wire does
 	}
 	if h.ignored == s {
 		return agent.Moment{From: history.Now(), To: history.Now()}, nil
@@ -244,17 +243,17 @@ func (h *told) Signal(ctx context.Context, s agent.Signal) (agent.Moment, error)
 
 var errNotToday = errors.New("not today")
 
-// plenty is a length of a run that no test waits for.
+// plenty is a run length that no test reaches.
 const plenty = 24 * time.Hour
 
-// bounded is a context for a run that should end by itself long before.
+// bounded is a context that ends long after the run should have ended.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// nemesis makes a Nemesis that is ready to run and writes into the diary.
+// nemesis makes a Nemesis that records in the diary.
 func (d *diary) nemesis(env Environment, steps ...Step) *Nemesis {
 	d.t.Helper()
 	schedule := Schedule{Seed: 1, Steps: steps}

@@ -12,19 +12,17 @@ import (
 	"lockcheck/history"
 )
 
-// clock moves the wall clock of servers, and back to true time at the end. The
-// monotonic clock and the clock of the machine stay as they are.
+// clock moves the wall clock of servers, and back to true time at the end. The monotonic clock and the
+// machine's clock never move.
 type clock struct {
 	targets []*clusters.Node
 	step    time.Duration
 }
 
-// clockTolerance is how far a clock may be off what it was moved to. It covers
-// the resolution of servers that tell whole seconds.
+// clockTolerance is how far a clock may be off its target. It covers servers that report whole seconds.
 const clockTolerance = 1100 * time.Millisecond
 
-// SmallestClockStep is how far a clock must be moved, forward or back, to be told from one
-// that was not.
+// SmallestClockStep is the smallest step, forward or back, that can be distinguished from no step.
 const SmallestClockStep = 2 * clockTolerance
 
 func clockKind() Kind {
@@ -50,8 +48,8 @@ func newClock(env Environment, order Order) (Fault, error) {
 	return &clock{targets: order.Targets, step: step}, nil
 }
 
-// randomClock steps beyond the lease, forward twice as often as back: forward
-// ends leases early, back only lengthens them.
+// randomClock moves the clock by more than the lease, forward twice as often as back. A forward step ends
+// leases early; a step back only lengthens them.
 func randomClock(rng *rand.Rand, _ Environment, step *Step) {
 	plus := 3*time.Second + time.Duration(rng.Int64N(int64(10*time.Second)))
 	step.Step = Span{Leases: 1, Plus: plus}
@@ -78,7 +76,7 @@ func (c *clock) Prove(ctx context.Context) (string, error) { return c.read(ctx, 
 
 func (c *clock) ProveHealed(ctx context.Context) (string, error) { return c.read(ctx, 0) }
 
-// read waits until each server itself tells the time at the wanted offset.
+// read waits until each server reports its time at the wanted offset.
 func (c *clock) read(ctx context.Context, want time.Duration) (string, error) {
 	return pollEach(ctx, c.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
 		reading, err := node.Host.Clock(ctx)

@@ -13,15 +13,15 @@ import (
 	"lockcheck/history"
 )
 
-// clockRate lets the wall clock of servers run fast or slow, and puts it back to true time
-// at the end. The monotonic clock and the clock of the machine stay as they are.
+// clockRate lets the wall clock of servers run fast or slow, and sets it to true time at the end. The monotonic
+// clock and the machine's clock never move.
 type clockRate struct {
 	targets []*clusters.Node
-	speed   float64 // seconds that the clock tells a second
+	speed   float64 // seconds of the clock per second
 }
 
-// Bounds of the speed of a clock. A clock that is nearer to true speed than NTP slews one
-// (500 ppm) could not be told from a true one within the time of a proof.
+// Bounds of a clock's speed. NTP slews clocks by up to 500 ppm. A smaller deviation than minDeviation could not
+// be distinguished from true speed within the time of a proof.
 const (
 	minSpeed     = 0.1
 	maxSpeed     = 10.0
@@ -35,7 +35,7 @@ func clockRateKind() Kind {
 	kind.New = func(_ Environment, order Order) (Fault, error) {
 		return &clockRate{targets: order.Targets, speed: order.Step.Speed}, nil
 	}
-	// Twice as fast ends leases after half of their time, half as fast keeps them twice as long.
+	// Double speed ends leases after half of their time, half speed lengthens them to twice their time.
 	kind.Random = func(rng *rand.Rand, _ Environment, step *Step) {
 		step.Speed = []float64{0.5, 2, 2}[rng.IntN(3)]
 		step.For = Span{Leases: 2, Plus: time.Second}
@@ -43,7 +43,7 @@ func clockRateKind() Kind {
 	return kind
 }
 
-// checkSpeed tells what is wrong with what a step says of the speed of a clock.
+// checkSpeed checks the field speed of a step.
 func (s *Step) checkSpeed(kind Kind) error {
 	switch {
 	case !kind.uses(UsesSpeed) && s.Speed != 0:
@@ -69,8 +69,8 @@ func (c *clockRate) set(ctx context.Context, speed float64) (agent.Moment, error
 	})
 }
 
-// Prove asks each server for its time again and again, until it has told two times that are
-// certainly not those of a true clock: any two, for some answers come late.
+// Prove reads each server's clock repeatedly until two of the readings cannot come from a true clock. Any two
+// readings count, because some answers come late.
 func (c *clockRate) Prove(ctx context.Context) (string, error) {
 	told := make(map[*clusters.Node][]agent.Reading)
 	return pollEach(ctx, c.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
@@ -90,12 +90,12 @@ func (c *clockRate) Prove(ctx context.Context) (string, error) {
 	})
 }
 
-// speedTolerance is how far the speed of a clock may be off the one that was asked for: the
-// monotonic clock that it is compared with is slewed, too.
+// speedTolerance is how far the measured speed may be off the wanted one. The monotonic clock of the comparison
+// is slewed, too.
 const speedTolerance = 0.0001
 
-// judgeSpeed says how fast a clock ran between two readings, by the monotonic clock of the
-// host. It is an error as long as that could be true speed, and if it is not the wanted one.
+// judgeSpeed computes the speed of a clock between two readings, relative to the host's monotonic clock. It is
+// an error if that may be true speed, or is not the wanted speed.
 func judgeSpeed(name string, first, last agent.Reading, want float64) (string, error) {
 	told := last.Server.Sub(first.Server)
 	unsure := unit(first.Server, last.Server)
@@ -114,10 +114,10 @@ func judgeSpeed(name string, first, last agent.Reading, want float64) (string, e
 	return evidence, nil
 }
 
-// unit is the one in which servers told some times: the largest of which all of them are whole numbers, or
-// that they are in the middle of. Servers cut off what is below their unit, or a probe has put back
-// half of it, so that each of them looked at its clock at most one unit from what it told. Times that happen to
-// be such of a larger unit only make this too careful.
+// unit is the unit in which a server reports its time: the largest of which all the given times are whole
+// multiples, or midpoints. A server truncates to its unit, and a probe may have added half of it. So the server
+// read its clock at most one unit from the reported time. Times that happen to fit a larger unit only make the
+// proof stricter.
 func unit(told ...time.Time) time.Duration {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
 		if !slices.ContainsFunc(told, func(t time.Time) bool { return t.Nanosecond()%int(unit/2) != 0 }) {
@@ -127,7 +127,7 @@ func unit(told ...time.Time) time.Duration {
 	return time.Microsecond
 }
 
-// ProveHealed waits until each server itself tells the true time, as exactly as it can be asked.
+// ProveHealed waits until each server reports true time, as exactly as it can be read.
 func (c *clockRate) ProveHealed(ctx context.Context) (string, error) {
 	return pollEach(ctx, c.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
 		reading, err := node.Host.Clock(ctx)
@@ -138,12 +138,12 @@ func (c *clockRate) ProveHealed(ctx context.Context) (string, error) {
 	})
 }
 
-// certainOffset is how far the clock of a server is ahead of true time, at least and at most, whatever
-// it may have cut off.
+// certainOffset bounds how far a server's clock is ahead of true time, including what the server may have
+// truncated.
 func certainOffset(reading agent.Reading) (low, high time.Duration) {
 	low, high = reading.Offset()
 	after := unit(reading.Server)
-	before := time.Duration(reading.Server.Nanosecond() % int(after)) // half a unit, or nothing
+	before := time.Duration(reading.Server.Nanosecond() % int(after)) // half a unit if the probe added it, else 0
 	return low - before, high + after - before
 }
 

@@ -48,7 +48,7 @@ func TestJudgeSpeed(t *testing.T) {
 			if strings.Contains(c.name, "seconds") {
 				first.Server, c.last.Server = first.Server.Truncate(second), c.last.Server.Truncate(second)
 			}
-			if strings.HasPrefix(c.name, "middles") { // as probes have them that are told whole seconds
+			if strings.HasPrefix(c.name, "middles") { // probes of servers that report whole seconds add half a second
 				first.Server, c.last.Server = first.Server.Add(second/2), c.last.Server.Add(second/2)
 			}
 			evidence, err := judgeSpeed("n1", first, c.last, c.want)
@@ -95,8 +95,8 @@ func TestJudgeTrue(t *testing.T) {
 	}
 }
 
-// patched is a server whose wall clock is what its clock file says, as the vDSO driver has
-// it; a true one without a path.
+// patched is a server whose wall clock follows its clock file, as with the vDSO driver; without a path it has
+// true time.
 type patched struct{ path string }
 
 func (patched) Ready(context.Context, string) error             { return nil }
@@ -116,8 +116,8 @@ func (p patched) Clock(context.Context, string) (time.Time, error) {
 	return now.Add(time.Duration(off)), nil
 }
 
-// TestClockRate lets the clock of a server run fast that follows, and, compared with it, of
-// one that does not: only the first is proven, and both are true again.
+// TestClockRate changes the speed of a clock that follows its file, and of one that does not. Only the first is
+// proven, and both show true time at the end.
 func TestClockRate(t *testing.T) {
 	for _, c := range []struct {
 		speed   float64
@@ -131,7 +131,7 @@ func TestClockRate(t *testing.T) {
 			server.path = ""
 			d.on = func(f history.Fault) {
 				if f.Stage == history.Applied {
-					cancel() // no use in waiting for the proof
+					cancel() // the proof cannot come
 				}
 			}
 		}
@@ -156,7 +156,7 @@ func TestClockRate(t *testing.T) {
 	}
 }
 
-// TestSpeeds: what no clock does, and what could not be told from true speed, is not tried.
+// TestSpeeds: a speed that is out of range, or too near to true speed to be proven, is refused.
 func TestSpeeds(t *testing.T) {
 	for _, c := range []struct {
 		fault string

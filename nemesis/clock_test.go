@@ -33,10 +33,10 @@ func TestJudgeReading(t *testing.T) {
 		{"moved the other way", 10 * time.Second, -10 * time.Second, 0, false, "not +10.000 s"},
 		{"moved too far", 10 * time.Second, 12 * time.Second, 0, false, "not +10.000 s"},
 		{"still moved", 0, 10 * time.Second, 0, false, "not +0.000 s"},
-		// Servers that tell whole seconds are up to a second behind.
+		// Servers that report whole seconds are up to a second behind.
 		{"whole seconds", 10 * time.Second, 9001 * time.Millisecond, 0, true, "+9.001 s"},
 		{"more than a second behind", 10 * time.Second, 8800 * time.Millisecond, 0, false, "+8.800 s"},
-		// The server may have looked at its clock at any time of a slow question.
+		// The server may have read its clock at any time during a slow question.
 		{"slow answer", 10 * time.Second, 13 * time.Second, 3 * time.Second, true, "+10.000 s"},
 		{"answer too slow to tell from true time", 3 * time.Second, 2 * time.Second, 2 * time.Second, false, "which may be true time"},
 		{"behind, by an answer too slow to tell", -3 * time.Second, 0, 2 * time.Second, false, "which may be true time"},
@@ -54,8 +54,8 @@ func TestJudgeReading(t *testing.T) {
 	}
 }
 
-// follower is a server whose wall clock is what its clock file says, as it is
-// under libfaketime; unmoved by it without a path.
+// follower is a server whose wall clock follows its clock file, as under libfaketime; without a path it ignores
+// the file.
 type follower struct{ path string }
 
 func (follower) Ready(context.Context, string) error             { return nil }
@@ -73,8 +73,8 @@ func (f follower) Clock(context.Context, string) (time.Time, error) {
 	return time.Now().Add(time.Duration(math.Round(seconds * 1e9))), err
 }
 
-// TestClock moves the clock of a server that follows, and, compared with it, of one that
-// does not: only the first is proven.
+// TestClock moves the clock of a server that follows its file, and of one that does not. Only the first is
+// proven.
 func TestClock(t *testing.T) {
 	for _, unmoved := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(bounded(t))
@@ -85,7 +85,7 @@ func TestClock(t *testing.T) {
 			server.path = ""
 			d.on = func(f history.Fault) {
 				if f.Stage == history.Applied {
-					cancel() // no use in waiting for the proof
+					cancel() // the proof cannot come
 				}
 			}
 		}
@@ -110,8 +110,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockOrStopped: a server that is stopped cannot tell its time, so that a step of
-// its clock would be taken for one that could not be healed. On another node it can.
+// TestClockOrStopped: a stopped server cannot report its time, so a clock step on it would look unhealed. On
+// another node a step is fine.
 func TestClockOrStopped(t *testing.T) {
 	for _, c := range []struct{ first, second, target, why string }{
 		{"clock", "pause", "n1", "n1 could not be asked for its clock"},
@@ -151,8 +151,7 @@ func TestClockOrStopped(t *testing.T) {
 	}
 }
 
-// TestClockStepTooSmall: what could not be told from the resolution of a server's
-// clock is not tried.
+// TestClockStepTooSmall: a step that the resolution of a server's clock could hide is refused.
 func TestClockStepTooSmall(t *testing.T) {
 	for step, good := range map[time.Duration]bool{
 		SmallestClockStep: true, -SmallestClockStep: true, SmallestClockStep - 1: false, -time.Second: false,

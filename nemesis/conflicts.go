@@ -8,16 +8,15 @@ import (
 	"lockcheck/history"
 )
 
-// affected is a node and an effect that a fault has on it at the moment.
+// affected is a node with an effect of a fault in force on it.
 type affected struct {
 	node   string
 	effect history.Effect
 }
 
-// conflict says why a fault cannot be inflicted on its targets at the moment: of
-// two that do the same the first to heal would heal both, a process that is dead can
-// neither be stopped nor asked for its clock, and one that is stopped cannot be asked
-// either. Faults of the network are independent of all others.
+// conflict returns why a fault cannot be inflicted on its targets now. Of two faults with the same effect, the
+// first to heal would heal both. A dead process can neither be stopped nor asked for its clock, and a stopped
+// one cannot be asked either. Network faults conflict with no other.
 func (n *Nemesis) conflict(order Order) error {
 	does := func(effect history.Effect) bool { return history.Does(order.Step.Fault, effect) }
 	effects := exclusive(order.Step.Fault)
@@ -40,20 +39,19 @@ func (n *Nemesis) conflict(order Order) error {
 		}
 	}
 	if does(history.Ends) {
-		return n.enough(order.Targets)
+		return n.checkEnoughLeft(order.Targets)
 	}
 	return nil
 }
 
-// exclusive lists the effects of a kind of fault that a node can be under from one fault
-// only at a time.
+// exclusive lists the effects of a kind of fault that only one fault at a time may have on a node.
 func exclusive(kind string) []history.Effect {
 	return slices.DeleteFunc(history.EffectsOf(kind), func(h history.Effect) bool {
 		return h == history.Cuts || h == history.Disturbs
 	})
 }
 
-// occupy notes, or takes back, the effects that a fault has on its targets.
+// occupy sets or clears the effects of a fault on its targets.
 func (n *Nemesis) occupy(order Order, inForce bool) {
 	for _, target := range order.Targets {
 		for _, effect := range exclusive(order.Step.Fault) {
@@ -62,13 +60,13 @@ func (n *Nemesis) occupy(order Order, inForce bool) {
 	}
 }
 
-// enough says whether a kill leaves enough workers alive, not counting those that another
-// fault is about to kill.
-func (n *Nemesis) enough(targets []*clusters.Node) error {
+// checkEnoughLeft returns an error if a kill leaves too few workers alive. Workers that another fault is about to kill
+// do not count as alive.
+func (n *Nemesis) checkEnoughLeft(targets []*clusters.Node) error {
 	left, victims := 0, 0
 	for _, worker := range n.Environment.Workers {
 		switch {
-		case slices.Contains(targets, worker) && worker.CanRestart() == nil: // it comes back
+		case slices.Contains(targets, worker) && worker.CanRestart() == nil: // it is restarted
 			left++
 		case slices.Contains(targets, worker):
 			victims++
@@ -82,8 +80,7 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 	return nil
 }
 
-// markKilled takes the workers that are about to be killed for dead. What they still
-// had to say arrives later.
+// markKilled marks workers as killed before the kill. Their last events may still arrive later.
 func (n *Nemesis) markKilled(order Order) {
 	if !history.Does(order.Step.Fault, history.Ends) {
 		return
@@ -106,8 +103,8 @@ func (n *Nemesis) free(order Order) {
 	}
 }
 
-// beginHealing notes that the targets of a pause are about to be continued. Who stops at a call from then
-// on is continued by nobody else.
+// beginHealing marks the targets of a pause as about to be continued. From then on the pause itself continues a
+// worker that stops at a call, and no other fault does.
 func (n *Nemesis) beginHealing(order Order) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,5 +115,5 @@ func (n *Nemesis) beginHealing(order Order) {
 	}
 }
 
-// LeastAlive is how many workers every kill leaves alive: with fewer nobody could meet anybody.
+// LeastAlive is how many workers every kill leaves alive. With fewer, no two workers could compete.
 const LeastAlive = 2

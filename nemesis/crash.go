@@ -11,10 +11,9 @@ import (
 	"lockcheck/history"
 )
 
-// crash is what happens when a machine loses power: nobody hears of it. Its
-// network is cut before its processes are killed, so that the kernel cannot tell
-// the others by closing their connections. A server comes back with its network;
-// a worker stays dead, but its address refuses what is sent to it from then on.
+// crash is a machine that loses power, which other machines are not told. Its network is cut before its
+// processes are killed, so that the kernel cannot close their connections visibly. A server returns with its
+// network. A worker stays dead, but after healing its address refuses connections.
 type crash struct {
 	cut  *partition
 	kill *kill
@@ -68,7 +67,7 @@ func (c *crash) Heal(ctx context.Context) (Healing, error) {
 		return healing, err
 	}
 	started, err := c.kill.Heal(ctx)
-	// Its counters are left out: what was sent to a dead server says nothing of the cut.
+	// The cut's counters are left out, because packets to a dead server say nothing about the cut.
 	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: max(healing.To, started.To)}}, err
 }
 

@@ -10,15 +10,14 @@ import (
 	"lockcheck/history"
 )
 
-// WriteDelayer holds back writes on their way to the resource.
+// WriteDelayer delays writes on their way to the resource.
 type WriteDelayer interface {
 	Defer(id, worker string) error
 	Deliver(id string) error
 }
 
-// delayWrite holds back what the holder writes: it was sent in time, and arrives
-// when the lock is somebody else's. No look at the deadline by the client can
-// prevent that.
+// delayWrite delays a write of the holder, which was sent in time, until another worker holds the lock. No
+// deadline check by the client can prevent that.
 type delayWrite struct {
 	env     Environment
 	id      string
@@ -55,7 +54,7 @@ func (d *delayWrite) Apply(context.Context) (agent.Moment, error) {
 	return moment, errors.Join(errs...)
 }
 
-// Prove waits until the resource says that it holds back a write of each target.
+// Prove waits until the resource reports a delayed write of each target.
 func (d *delayWrite) Prove(ctx context.Context) (string, error) {
 	return pollEach(ctx, d.targets, func(_ context.Context, target *clusters.Node) (string, error) {
 		if arrived, _ := d.env.Watch.deferred(d.id, target.Name); !arrived {
@@ -72,7 +71,7 @@ func (d *delayWrite) Heal(context.Context) (Healing, error) {
 	return Healing{Moment: moment}, err
 }
 
-// ProveHealed waits until the resource has judged what it held back.
+// ProveHealed waits until the resource has judged the delayed writes.
 func (d *delayWrite) ProveHealed(ctx context.Context) (string, error) {
 	return pollEach(ctx, d.targets, func(_ context.Context, target *clusters.Node) (string, error) {
 		switch arrived, judged := d.env.Watch.deferred(d.id, target.Name); {

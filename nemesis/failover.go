@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// failoverPoll is how often each server is asked whether it leads, and leadsAnswer how
-	// long it may take to answer: one that is stopped never does.
+	// failoverPoll is the interval at which each server is asked whether it leads. leadsAnswer bounds its
+	// answer, because a stopped server never answers.
 	failoverPoll = 10 * time.Millisecond
 	leadsAnswer  = 200 * time.Millisecond
-	// justBegun is how long a new leader counts as one that has just begun.
+	// justBegun is how long a failover lasts on after a new leader has begun.
 	justBegun = 500 * time.Millisecond
 )
 
-// failover follows which server leads, for steps that wait for a failover: from when the
-// leader of before leads no more until a new one has just begun.
+// failover tracks the leader, for steps that wait for a failover. A failover begins when the leader stops
+// leading and ends some time after a new one has begun.
 type failover struct {
 	mu      sync.Mutex
-	leads   map[string]bool // by server, by its last answer
-	silent  map[string]int  // by server: so many questions in a row had no answer
-	leader  string          // the last that led, "" before any did
-	since   int64           // when it led no more, or became the leader after another one, ns; 0 for neither
-	what    string          // happened then
-	changed chan struct{}   // closed by the next change
+	leads   map[string]bool // by server: its last answer
+	silent  map[string]int  // by server: number of consecutive questions without an answer
+	leader  string          // the last leader; "" before the first
+	since   int64           // ns: when it stopped leading, or took over from another leader; 0 for neither
+	what    string          // description of that event
+	changed chan struct{}   // closed at the next event
 }
 
 func newFailover() *failover {
 	return &failover{leads: make(map[string]bool), silent: make(map[string]int), changed: make(chan struct{})}
 }
 
-// follow asks the servers until ctx is done.
+// follow polls the servers until ctx is done.
 func (f *failover) follow(ctx context.Context, servers []*clusters.Node) {
 	var all sync.WaitGroup
 	for _, server := range servers {
@@ -54,11 +54,11 @@ func (f *failover) follow(ctx context.Context, servers []*clusters.Node) {
 	all.Wait()
 }
 
-// unanswered is how many questions in a row a server leaves without an answer that leads no more: one
-// may be late because the machine is busy.
+// unanswered is the number of consecutive unanswered questions after which a server no longer counts as
+// leading. A single answer may be late because the machine is busy.
 const unanswered = 2
 
-// answer takes what a server says of itself, or that it did not answer.
+// answer records a server's answer, or that it did not answer.
 func (f *failover) answer(server string, leads bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *failover) happened(what string) {
 	f.changed = make(chan struct{})
 }
 
-// await waits for a failover, unless there is one at the moment.
+// await waits for a failover, or returns the one in progress.
 func (f *failover) await(ctx context.Context) (entry, error) {
 	for {
 		f.mu.Lock()

@@ -1,6 +1,6 @@
-// Package nemesis inflicts faults on the nodes of a run by a schedule. It proves from
-// the target that each was in force and is gone again, and records all of it. A fault is
-// one file and one row of the table.
+// Package nemesis inflicts faults on the nodes of a run by a schedule. For each fault it proves from the target
+// that the fault was in force and is gone again, and records both. Each kind of fault is one file and one row
+// of Kinds.
 package nemesis
 
 import (
@@ -17,22 +17,21 @@ import (
 type Environment struct {
 	Servers []*clusters.Node
 	Workers []*clusters.Node
-	// Writes holds back writes to the resource, and Watch has seen what the workers and
-	// the resource said; nil in a plan.
+	// Writes delays writes to the resource. Watch has seen the events of workers and resource. Both are nil in
+	// a plan.
 	Writes WriteDelayer
 	Watch  *Watch
 	// Calls stops workers at their calls to the lock service; nil in a plan.
 	Calls Catcher
-	// Queues: an attempt waits for its turn. Renews: a worker renews by calls of its own.
+	// Queues: an attempt waits for its turn. Renews: workers renew by explicit calls.
 	Queues, Renews bool
-	// Lease is the time after which the lock can end by itself; 0 for never.
+	// Lease is the time after which the lock expires without renewals; 0 for never.
 	Lease time.Duration
-	// Silence is after which time a lock without a lease ends with a connection that is cut; 0 for
-	// never.
+	// Silence is how long a lock without a lease outlasts its connection when that is cut; 0 for forever.
 	Silence time.Duration
-	// Pause is how long the pauses of random schedules last; 0 for longer than the lease.
+	// Pause is the length of pauses in random schedules; 0 for longer than the lease.
 	Pause time.Duration
-	// Hold is how long every hold lasts at least, as far as its lease does; 0 if nobody knows.
+	// Hold is the minimum length of a hold, as far as its lease lasts; 0 if unknown.
 	Hold time.Duration
 }
 
@@ -41,7 +40,7 @@ func (e Environment) Nodes() []*clusters.Node {
 	return append(append([]*clusters.Node(nil), e.Servers...), e.Workers...)
 }
 
-// server tells servers from workers.
+// server says whether a node is a server.
 func (e Environment) server(node *clusters.Node) bool {
 	for _, s := range e.Servers {
 		if s == node {
@@ -51,24 +50,23 @@ func (e Environment) server(node *clusters.Node) bool {
 	return false
 }
 
-// Fault is one disturbance of chosen targets. Its methods are called in this order: Prove only
-// after an Apply that succeeded, Heal in any case, and ProveHealed after a Heal that did.
+// Fault is one disturbance of chosen targets. Apply is called first, Prove only after an Apply that succeeded,
+// Heal in any case, and ProveHealed only after a Heal that succeeded.
 type Fault interface {
-	// Apply inflicts it.
+	// Apply inflicts the fault.
 	Apply(ctx context.Context) (agent.Moment, error)
-	// Prove reads back from the targets that it is in force.
+	// Prove reads back from the targets that the fault is in force.
 	Prove(ctx context.Context) (evidence string, err error)
-	// Heal undoes it. After an error it is called again, some times.
+	// Heal undoes the fault. It is retried a few times after an error.
 	Heal(ctx context.Context) (Healing, error)
-	// ProveHealed reads back from the targets that it is gone.
+	// ProveHealed reads back from the targets that the fault is gone.
 	ProveHealed(ctx context.Context) (evidence string, err error)
 }
 
 // Healing is what Heal did.
 type Healing struct {
 	agent.Moment
-	// Dropped is how many packets a cut has dropped or held back; nil for other
-	// faults.
+	// Dropped is how many packets a cut has dropped or held back; nil for other faults, or if unknown.
 	Dropped *int64
 }
 
@@ -78,42 +76,41 @@ type Order struct {
 	Step    Step
 	Targets []*clusters.Node
 	Peers   []*clusters.Node
-	// Cuts names for each target the nodes that a fault of the network keeps it
-	// apart from; Peers are all of them.
+	// Cuts lists for each target the nodes that a network fault separates it from. Peers are all of these
+	// nodes.
 	Cuts map[*clusters.Node][]*clusters.Node
 }
 
 // Kind describes a kind of fault.
 type Kind struct {
-	Name    string // as in package history, which says what effects it has
+	Name    string // as in package history, which defines the kind's effects
 	Summary string
-	// Target is the role that is hit when none is named.
+	// Target is the default role.
 	Target string
-	// Uses lists what a step says of faults of this kind, apart from whom, when and for
-	// how long.
+	// Uses lists the optional fields of a step that this kind uses.
 	Uses []Option
-	// Momentary: it may last no time at all.
+	// Momentary: the fault may have no duration.
 	Momentary bool
 	// Can says why the fault cannot be inflicted on a node; nil if it can.
 	Can func(env Environment, node *clusters.Node) error
 	New func(env Environment, order Order) (Fault, error)
-	// Random completes a step of a random schedule.
+	// Random fills in a step of a random schedule.
 	Random func(rng *rand.Rand, env Environment, step *Step)
 }
 
-// Option is something that a step says only of some kinds of faults.
+// Option is a field of a step that only some kinds use.
 type Option string
 
 const (
-	UsesFrom  Option = "from"  // whom the targets are kept apart from
+	UsesFrom  Option = "from"  // which nodes the targets are separated from
 	UsesStep  Option = "step"  // how far a clock is moved
 	UsesSpeed Option = "speed" // how fast a clock runs
-	UsesLoss  Option = "loss"  // which share of the packets is lost
+	UsesLoss  Option = "loss"  // which share of the packets is dropped
 	UsesDelay Option = "delay" // how long packets are held back
-	UsesRate  Option = "rate"  // how much a link carries
+	UsesRate  Option = "rate"  // the throughput of a link
 )
 
-// uses says whether steps of this kind say something.
+// uses says whether the kind uses the option.
 func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) }
 
 // Kinds lists all kinds of faults.
@@ -144,8 +141,7 @@ func KindNames() []string {
 	return names
 }
 
-// eachNode runs f on all nodes at once and returns the moment that brackets
-// all of it, and the first error.
+// eachNode runs f on all nodes at once. It returns a moment that brackets all calls, and the first error.
 func eachNode(nodes []*clusters.Node, f func(*clusters.Node) (agent.Moment, error)) (agent.Moment, error) {
 	type result struct {
 		moment agent.Moment

@@ -10,9 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// freeze stops its targets by the freezer of their control group: what a
-// container runtime, an orchestrator or the suspension of a virtual machine does.
-// Unlike a pause it sends no signal, which a program could see.
+// freeze stops its targets with the freezer of their control group, as a container runtime, an orchestrator or
+// the suspension of a virtual machine does. Unlike a pause it sends no signal that a program could notice.
 type freeze struct {
 	env     Environment
 	targets []*clusters.Node
@@ -43,14 +42,14 @@ func (f *freeze) Prove(ctx context.Context) (string, error) { return f.states(ct
 
 func (f *freeze) ProveHealed(ctx context.Context) (string, error) { return f.states(ctx, false) }
 
-// states waits until every target is frozen, or none is.
+// states waits until all targets are frozen, or none is.
 func (f *freeze) states(ctx context.Context, frozen bool) (string, error) {
 	return pollEach(ctx, f.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
 		return f.state(ctx, node, frozen)
 	})
 }
 
-// state compares what the engine, the kernel and, if there is one, the server say.
+// state compares the answers of the engine, of the kernel and, for a server, of the server itself.
 func (f *freeze) state(ctx context.Context, node *clusters.Node, frozen bool) (string, error) {
 	is, err := node.Frozen(ctx)
 	switch {
@@ -63,16 +62,16 @@ func (f *freeze) state(ctx context.Context, node *clusters.Node, frozen bool) (s
 	switch server := f.env.server(node); {
 	case err != nil:
 		return "", err
-	// A server may forbid that we look where its threads wait, but it can be asked.
+	// The kernel may hide where a server's threads wait, but the server can be asked.
 	case frozen && server && strings.Contains(threads, "R"), frozen && !server && !kept, !frozen && kept:
 		return "", fmt.Errorf("%s: its threads are in states %s", node.Name, threads)
-	case frozen && server && !kept: // where a connection is all that can be asked for, the kernel would answer
+	case frozen && server && !kept: // if only a connection can be tested the kernel would still accept it
 		err = silent(ctx, node)
 	}
 	return fmt.Sprintf("%s: frozen is %t, threads %s", node.Name, is, threads), err
 }
 
-// silent makes sure that a server does not answer.
+// silent checks that a server does not answer.
 func silent(ctx context.Context, node *clusters.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -82,8 +81,8 @@ func silent(ctx context.Context, node *clusters.Node) error {
 	return nil
 }
 
-// threadStates returns the states of all threads of a node, one letter each, and whether
-// the freezer keeps all of them.
+// threadStates returns the states of all threads of a node, one letter each, and whether the freezer keeps all
+// of them.
 func threadStates(ctx context.Context, node *clusters.Node) (states string, kept bool, err error) {
 	processes, err := node.Host.Processes(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// hopeless says why a step that is supported would be skipped in any run, whatever its roles
-// turn out to mean; nil if it need not be. A run with it would end without a verdict.
+// hopeless returns why a supported step would be skipped in every run, however its roles are resolved; nil if
+// some run can execute it. A run with a hopeless step would end undecided.
 func (n *Nemesis) hopeless(step Step) error {
 	workers := n.Environment.Workers
 	kind, _ := KindByName(step.Fault)
@@ -28,12 +28,12 @@ func (n *Nemesis) hopeless(step Step) error {
 	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
 		return wrong("from", "the targets (%s) include all of %s, and nobody is cut off from itself; name others, or leave out from", step.Target, step.From)
 	case history.Does(step.Fault, history.Ends) && !slices.ContainsFunc(workers, func(w *clusters.Node) bool { return w.CanRestart() == nil }):
-		return r.wouldKillTooMany(step) // replicas of an application come back
+		return r.wouldKillTooMany(step) // replicas of an application are restarted
 	}
 	return nil
 }
 
-// nobodyElse says that all whom a step can keep its targets apart from are targets themselves.
+// nobodyElse says that every possible peer of a step is also a target.
 func (r resolver) nobodyElse(step Step) bool {
 	target, from := step.meant(step.Target), step.meant(step.From)
 	if single := []string{roleHolder, roleActor, roleLeader}; target == from && slices.Contains(single, target) {
@@ -43,7 +43,7 @@ func (r resolver) nobodyElse(step Step) bool {
 	return err == nil && len(without(peers, r.certain(target))) == 0
 }
 
-// meant is what a role of a worker stands for in a step that waits for a moment of one.
+// meant replaces a role by the worker that it must resolve to in a step that waits for a moment of a worker.
 func (s Step) meant(role string) string {
 	if role == roleHolder && s.When == WhenHolding {
 		role = roleActor
@@ -54,7 +54,7 @@ func (s Step) meant(role string) string {
 	return role
 }
 
-// certain lists the nodes that are targets in any run.
+// certain lists the nodes that are targets in every run.
 func (r resolver) certain(target string) []*clusters.Node {
 	all := []string{roleServers, roleWorkers, roleRing, roleBridge, roleAll, "all server", "all servers", "all worker", "all workers"}
 	if !slices.Contains(all, target) && !namesPattern.MatchString(target) {
@@ -67,10 +67,10 @@ func (r resolver) certain(target string) []*clusters.Node {
 	return nodes
 }
 
-// errTooFewWorkers is why workers are spared.
+// errTooFewWorkers is why a kill spares its targets.
 var errTooFewWorkers = errors.New("too few workers would be left alive")
 
-// wouldKillTooMany refuses to kill so many workers that too few are left.
+// wouldKillTooMany returns an error if a step would leave too few workers alive.
 func (r resolver) wouldKillTooMany(step Step) error {
 	victims := 0
 	switch step.Target {
@@ -92,14 +92,14 @@ func (r resolver) wouldKillTooMany(step Step) error {
 	switch {
 	case step.Target == roleWorkers, word == roleAll && of != "":
 		return wrong("target", "%w: %q would kill every worker, and at least %d must stay alive; %s", errTooFewWorkers, step.Target, LeastAlive, r.killable())
-	case word == roleMajority: // it grows with the workers
+	case word == roleMajority: // a majority grows with the number of workers
 		enough = 2*LeastAlive + 1
 	}
 	return wrong("target", "%w: this would kill %d of %d workers, and at least %d must stay alive; kill fewer, or run at least %d workers (--concurrency)",
 		errTooFewWorkers, victims, workers, LeastAlive, enough)
 }
 
-// killable says which target leaves enough workers alive.
+// killable suggests a target that leaves enough workers alive.
 func (r resolver) killable() string {
 	most := len(r.env.Workers) - LeastAlive
 	if most <= 0 {

@@ -13,8 +13,8 @@ import (
 	"lockcheck/clusters"
 )
 
-// TestHopeless refuses before a run what would be skipped in any, and nothing that some run can do.
-// There are five servers and three workers, and a lease of a second.
+// TestHopeless refuses before a run what every run would skip, and accepts what some run can do. It has five
+// servers, three workers and a lease of a second.
 func TestHopeless(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -60,7 +60,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// TestHopelessOfFew refuses roles that nobody can have where there are too few.
+// TestHopelessOfFew refuses roles for which there are too few nodes.
 func TestHopelessOfFew(t *testing.T) {
 	env := fiveAndThree()
 	env.Workers, env.Servers = env.Workers[:1], env.Servers[:1]
@@ -72,7 +72,7 @@ func TestHopelessOfFew(t *testing.T) {
 	}
 }
 
-// TestHopelessAndUnsupported: what is not supported can be left out, whatever else is wrong with it.
+// TestHopelessAndUnsupported: an unsupported step can be left out, so other problems of the step do not matter.
 func TestHopelessAndUnsupported(t *testing.T) {
 	env := fiveAndThree()
 	env.Servers[0].Clock = errors.New("it cannot be moved")
@@ -91,7 +91,7 @@ func planOf(env Environment, step Step) error {
 	return n.Plan()
 }
 
-// TestKillWhatIsAdvised: what the refusal of a kill tells its reader to write is accepted, with any number of workers.
+// TestKillWhatIsAdvised: the target that a refusal suggests is accepted, with any number of workers.
 func TestKillWhatIsAdvised(t *testing.T) {
 	refused := 0
 	for workers := 1; workers <= 7; workers++ {
@@ -118,7 +118,7 @@ func TestKillWhatIsAdvised(t *testing.T) {
 	}
 }
 
-// killOf is why so many workers, or some of them, cannot be killed; nil if they can.
+// killOf returns why the target among so many workers cannot be killed; nil if it can.
 func killOf(workers int, target string) error {
 	env := fiveAndThree()
 	env.Workers = nil

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// TestRandomInto: faults of the holder strike anywhere in a hold, early enough to meet the holder,
-// and, where that can still act, for its lease to run out inside. Of three in a row one comes late.
+// TestRandomInto: faults of the holder strike anywhere in a hold, early enough to hit the holder. If the holder
+// can still act, its lease must run out within the hold. Of three consecutive faults one comes late.
 func TestRandomInto(t *testing.T) {
 	const second, ms = time.Second, time.Millisecond
 	for _, c := range []struct {
 		name   string
 		env    Environment
 		of     Request
-		latest time.Duration // 0: each strikes as the hold begins, or without looking at it
+		latest time.Duration // 0: each strikes when the hold begins, or regardless of it
 	}{
 		{"kill", Environment{Lease: second, Hold: 600 * ms}, Request{"kill", roleHolder}, 540 * ms},
 		{"pause", Environment{Lease: second, Hold: 600 * ms}, Request{"pause", ""}, 540 * ms},
@@ -50,7 +50,7 @@ func TestRandomInto(t *testing.T) {
 	}
 }
 
-// TestRandomIntoAlone: where in a hold the faults strike changes nothing else of a schedule.
+// TestRandomIntoAlone: the position in a hold changes nothing else in a schedule.
 func TestRandomIntoAlone(t *testing.T) {
 	made := func(hold time.Duration) []Step {
 		s, err := Random(1, []Request{{Fault: "kill", Target: roleHolder}, {Fault: "pause"}}, Environment{Lease: time.Second, Hold: hold}, time.Second, time.Minute)

@@ -13,9 +13,9 @@ import (
 	"lockcheck/history"
 )
 
-// kill ends all processes of its targets at once by SIGKILL: what a crash or the
-// out-of-memory killer does. A server or a replica of an application is started again, with its address and what
-// it has on disk; a worker stays dead, as a client machine that is gone.
+// kill ends all processes of its targets at once with SIGKILL, as a crash or the out-of-memory killer does. A
+// server or a replica of an application is restarted with its address and its disk. A worker stays dead, like a
+// client machine that is gone.
 type kill struct {
 	env     Environment
 	targets []*clusters.Node
@@ -41,8 +41,8 @@ func killKind() Kind {
 	}
 }
 
-// randomKill lets a server be dead for less than most leases as often as for
-// longer: what a restart forgets shows only while somebody still counts on it.
+// randomKill leaves a server dead for less than most leases as often as for longer. State that a restart
+// forgets matters only while a client still relies on it.
 func randomKill(rng *rand.Rand, _ Environment, step *Step) {
 	step.For = Span{Plus: 200*time.Millisecond + time.Duration(rng.Int64N(int64(2800*time.Millisecond)))}
 }
@@ -51,7 +51,7 @@ func (k *kill) Apply(ctx context.Context) (agent.Moment, error) {
 	return eachNode(k.targets, func(node *clusters.Node) (agent.Moment, error) { return node.Kill(ctx) })
 }
 
-// Prove shows that no process is left on the targets.
+// Prove waits until no process is left on the targets.
 func (k *kill) Prove(ctx context.Context) (string, error) { return pollEach(ctx, k.targets, noProcess) }
 
 func noProcess(ctx context.Context, node *clusters.Node) (string, error) {
@@ -76,7 +76,7 @@ func someProcess(ctx context.Context, node *clusters.Node) (string, error) {
 	return node.Name + " runs again", nil
 }
 
-// Heal starts the servers again. It may be retried for those that would not start.
+// Heal restarts the servers. A retry restarts those that failed to start.
 func (k *kill) Heal(ctx context.Context) (Healing, error) {
 	moment, err := eachNode(k.restarted(), func(node *clusters.Node) (agent.Moment, error) {
 		return node.Restart(ctx)
@@ -84,10 +84,10 @@ func (k *kill) Heal(ctx context.Context) (Healing, error) {
 	return Healing{Moment: moment}, err
 }
 
-// restarted lists the targets that are to be started again.
+// restarted lists the targets that are restarted.
 func (k *kill) restarted() []*clusters.Node { return k.those(true) }
 
-// dead lists the targets that are not.
+// dead lists the targets that stay dead.
 func (k *kill) dead() []*clusters.Node { return k.those(false) }
 
 func (k *kill) those(restart bool) []*clusters.Node {
@@ -95,15 +95,15 @@ func (k *kill) those(restart bool) []*clusters.Node {
 }
 
 const (
-	// restartLimit is how long a server may take until it can serve again. One of Galera has
-	// taken more than a minute, on a busy machine.
+	// restartLimit is how long a server may take to become ready again. A Galera server took more than a minute
+	// on a busy machine.
 	restartLimit = 2 * time.Minute
-	// disturbedLimit is how long it may take where other faults can keep it from
-	// serving; then its process need only run.
+	// disturbedLimit is how long a server that other faults may keep from serving gets to become ready. After
+	// that it is enough that its process runs.
 	disturbedLimit = 5 * time.Second
 )
 
-// ProveHealed shows that servers serve again, and that workers stay dead.
+// ProveHealed waits until servers serve again, and checks that workers stay dead.
 func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 	var seen []string
 	for _, node := range k.restarted() {
@@ -122,8 +122,8 @@ func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 	return strings.Join(seen, "; "), nil
 }
 
-// serves waits until a server is ready again. A replica of an application needs only run: nothing says what it is
-// like when it is ready.
+// serves waits until a server is ready again. A replica of an application only has to run, because its
+// readiness cannot be asked.
 func (k *kill) serves(ctx context.Context, node *clusters.Node) (string, error) {
 	if !k.env.server(node) {
 		return pollEach(ctx, []*clusters.Node{node}, someProcess)
@@ -150,8 +150,7 @@ func (k *kill) serves(ctx context.Context, node *clusters.Node) (string, error) 
 	}
 }
 
-// runs accepts a server that is not ready, if it runs and other faults may be
-// the reason.
+// runs accepts a server that runs and is not ready, if other faults may be the reason.
 func (k *kill) runs(ctx context.Context, node *clusters.Node) (evidence string, yes bool) {
 	if processes, err := node.Host.Processes(ctx); err != nil || len(processes) == 0 {
 		return "", false
@@ -162,8 +161,8 @@ func (k *kill) runs(ctx context.Context, node *clusters.Node) (evidence string, 
 	return "", false
 }
 
-// disturbedAmong says which fault one of several servers is under, "" for none: a
-// cluster that lacks others of its servers may not be ready because of that.
+// disturbedAmong names a fault on any of the servers, "" for none. A server may not become ready while others
+// of its cluster are faulty.
 func disturbedAmong(ctx context.Context, servers []*clusters.Node) string {
 	for _, server := range servers {
 		if why := disturbed(ctx, server); why != "" {
@@ -173,7 +172,7 @@ func disturbedAmong(ctx context.Context, servers []*clusters.Node) string {
 	return ""
 }
 
-// disturbed says which fault a server is under, "" for none.
+// disturbed names the fault that a server is under; "" for none.
 func disturbed(ctx context.Context, node *clusters.Node) string {
 	cuts, err := node.Host.Cuts(ctx)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"lockcheck/history"
 )
 
-// TestKillWorker takes the kill of a worker through its stages and asks the kernel
-// at each of them. What comes later must not count on the worker.
+// TestKillWorker takes the kill of a worker through its stages and asks the kernel at each. Later steps must
+// not count on the worker.
 func TestKillWorker(t *testing.T) {
 	group := family(t, "sleep 600 & sleep 601 & wait", 3)
 	env := sleepers(t, 3)
 	w4 := node("w4", group)
 	env.Workers = append(env.Workers, w4)
 	d := &diary{t: t}
-	w4.Host = tell(w4.Host, d)
+	w4.Host = recordSignals(w4.Host, d)
 	d.on = func(f history.Fault) {
 		if f.ID != "death" || f.Stage == history.Requested {
 			return
@@ -60,24 +60,24 @@ func TestKillWorker(t *testing.T) {
 	if f := d.stage("others", history.ProvenHealed); !slices.Equal(f.Targets, []string{"w1", "w2", "w3"}) {
 		t.Errorf("all workers are %v, want the living ones", f.Targets)
 	}
-	n.Environment.Watch.Observe(reads("w4", "w4-2")) // what it wrote last arrives late
+	n.Environment.Watch.Observe(reads("w4", "w4-2")) // its last event arrives late
 	if holders := n.Environment.Watch.insiders(); len(holders) > 0 {
 		t.Errorf("inside are %v, who are dead", holders)
 	}
 }
 
-// TestKillUnproven: a worker that only seems to have got the signal.
+// TestKillUnproven: a worker that did not receive the signal.
 func TestKillUnproven(t *testing.T) {
-	t.Parallel() // a proof that does not come is waited for
+	t.Parallel() // it waits for a proof that does not come
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 	env := sleepers(t, 3)
 	d := &diary{t: t, on: func(f history.Fault) {
 		if f.Stage == history.Applied {
-			cancel() // no use in waiting for the proof
+			cancel() // the proof cannot come
 		}
 	}}
-	host := tell(env.Workers[0].Host, d)
+	host := recordSignals(env.Workers[0].Host, d)
 	host.ignored = agent.Kill
 	env.Workers[0].Host = host
 	d.nemesis(env, Step{Fault: "kill", Target: "w1"}).Run(ctx, plenty)
@@ -88,7 +88,7 @@ func TestKillUnproven(t *testing.T) {
 	}
 }
 
-// TestKillSpares: somebody must be left to meet somebody.
+// TestKillSpares: enough workers survive to compete.
 func TestKillSpares(t *testing.T) {
 	for _, c := range []struct {
 		workers int
@@ -108,15 +108,15 @@ func TestKillSpares(t *testing.T) {
 	}
 }
 
-// TestKillSparesTogether: kills that begin at the same moment spare as many as those that
-// come one after the other.
+// TestKillSparesTogether: kills that begin at the same moment spare as many workers as kills one after the
+// other.
 func TestKillSparesTogether(t *testing.T) {
 	for workers, killed := range map[int]int{3: 1, 4: 2} {
 		n := (&diary{t: t}).nemesis(sleepers(t, workers))
 		n.busy = make(map[affected]bool)
 		kills := 0
 		for _, name := range []string{"w1", "w2"} {
-			// Prepared, and not yet taken for dead: so far two sequences can get side by side.
+			// Prepared, and not yet marked as killed: two sequences can get this far at the same time.
 			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}, nil); {
 			case err == nil:
 				kills++
@@ -130,7 +130,7 @@ func TestKillSparesTogether(t *testing.T) {
 	}
 }
 
-// reborn is a server that can be started again; it fails to so often first.
+// reborn is a server that can be restarted, after a number of failures.
 type reborn struct {
 	*clusters.Node
 	group  atomic.Int64
@@ -154,8 +154,8 @@ func newReborn(t *testing.T, failures int) *reborn {
 	return s
 }
 
-// TestKillServer: a server is dead for the time of the fault and then started
-// again, once, and as often as it takes.
+// TestKillServer: a server is dead for the time of the fault and then restarted exactly once, with as many
+// attempts as that takes.
 func TestKillServer(t *testing.T) {
 	for failures, starts := range []int{1, 2, 3, 3} {
 		server := newReborn(t, failures)
@@ -186,13 +186,13 @@ func TestKillServer(t *testing.T) {
 	}
 }
 
-// unready is a server that never can serve.
+// unready is a server that never becomes ready.
 type unready struct{ follower }
 
 func (unready) Ready(context.Context, string) error { return errNotToday }
 
-// TestKillDisturbed: a server that other faults keep from being ready must run,
-// and one that nothing keeps must be ready.
+// TestKillDisturbed: a server that other faults keep from being ready must run. Without other faults it must be
+// ready.
 func TestKillDisturbed(t *testing.T) {
 	server := newReborn(t, 0)
 	host := server.Host.(agent.Local)
@@ -211,7 +211,7 @@ func TestKillDisturbed(t *testing.T) {
 	if _, err := server.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Eventually(t, time.Minute, func() error { // the kernel ends it when it gets to that
+	clustertest.Eventually(t, time.Minute, func() error { // the kernel ends the process with a delay
 		if evidence, yes := (&kill{env: Environment{Servers: []*clusters.Node{server.Node, stopped}}}).runs(t.Context(), server.Node); yes {
 			return errors.New("dead itself: " + evidence)
 		}
@@ -219,8 +219,8 @@ func TestKillDisturbed(t *testing.T) {
 	})
 }
 
-// TestKillAmongOthers: what could not be healed on a dead server is not begun, and
-// a server under it is not killed.
+// TestKillAmongOthers: a fault that could not be healed on a dead server is not begun there, and a server under
+// such a fault is not killed.
 func TestKillAmongOthers(t *testing.T) {
 	for _, c := range []struct{ first, second, why string }{
 		{"kill", "pause", "n1 is dead at the moment"},
@@ -250,8 +250,7 @@ func TestKillAmongOthers(t *testing.T) {
 	}
 }
 
-// TestKillSupport: embedded servers keep nothing to come back with; their
-// workers can be killed all the same.
+// TestKillSupport: embedded servers keep nothing to restart with. Their workers can still be killed.
 func TestKillSupport(t *testing.T) {
 	env := sleepers(t, 3)
 	env.Servers = []*clusters.Node{node("n1", 0)}

@@ -12,14 +12,13 @@ const (
 	// leaderLimit is how long servers may take to agree on a leader.
 	leaderLimit = 5 * time.Second
 	leaderPoll  = 50 * time.Millisecond
-	// leaderAnswer is how long one of them may take to answer: one that is stopped
-	// never does.
+	// leaderAnswer bounds a server's answer, because a stopped server never answers.
 	leaderAnswer = 500 * time.Millisecond
 )
 
-// leader asks the servers which of them leads, until exactly one says that it
-// does: one that was stopped may still believe so for a moment. It is nil if a
-// step does not ask for a leader, or there is none in time.
+// leader asks the servers which of them leads, until exactly one says so. A server that was stopped may believe
+// for a moment that it still leads. leader returns nil if the step names no leader, or if none is found in
+// time.
 func (n *Nemesis) leader(ctx context.Context, step Step) *clusters.Node {
 	wanted := []string{roleLeader, roleFollower}
 	if !slices.Contains(wanted, step.Target) && !slices.Contains(wanted, step.From) {
@@ -39,7 +38,7 @@ func (n *Nemesis) leader(ctx context.Context, step Step) *clusters.Node {
 	}
 }
 
-// leaders returns the servers that say that they lead.
+// leaders returns the servers that report that they lead.
 func (n *Nemesis) leaders(ctx context.Context) []*clusters.Node {
 	ctx, cancel := context.WithTimeout(ctx, leaderAnswer)
 	defer cancel()

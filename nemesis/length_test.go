@@ -10,11 +10,11 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// slow is a node that takes its time to say how its processes are.
+// slow is a node that takes time to report its processes.
 type slow struct {
-	agent.Host // nil: nothing else is asked
+	agent.Host // nil: nothing else is called
 	proof      time.Duration
-	stopped    time.Time // zero if they are not
+	stopped    time.Time // zero while the processes run
 	lasted     time.Duration
 }
 
@@ -32,8 +32,8 @@ func (s *slow) Processes(context.Context) ([]agent.Process, error) {
 	return []agent.Process{{PID: 1, Command: "sleep", Stopped: !s.stopped.IsZero()}}, nil
 }
 
-// TestLength: a fault lasts as long as was asked from when it was applied. Its proof is made
-// meanwhile, and only one that takes longer than that makes it last longer.
+// TestLength: a fault lasts as long as asked for, counted from when it was applied. The proof runs meanwhile.
+// Only a proof that takes longer makes the fault longer.
 func TestLength(t *testing.T) {
 	for _, c := range []struct{ asked, proof, want time.Duration }{
 		{4 * time.Second, 0, 4 * time.Second},

@@ -16,16 +16,16 @@ import (
 	"lockcheck/workloads"
 )
 
-// TestMatrix inflicts each fault that "list faults" says is supported on the servers
-// of each cluster and on a worker next to them. It must be proven by the target, seen
-// by a client from outside while it is in force, and be gone afterwards.
+// TestMatrix inflicts each fault that "list faults" reports as supported on the servers of each cluster and on
+// a worker. The target must prove it, a client outside must notice it while it is in force, and it must be gone
+// afterwards.
 func TestMatrix(t *testing.T) {
 	for _, spec := range clusters.Table() {
 		if !spec.OnDocker() {
-			continue // these are tested with whole runs
+			continue // embedded clusters are tested with whole runs
 		}
 		t.Run(spec.Name, func(t *testing.T) {
-			t.Parallel() // nobody works under a lease here that a busy machine could end
+			t.Parallel() // no worker holds a lease here that a busy machine could end
 			m := newMatrix(t, spec)
 			m.healthy("before any fault")
 			for _, step := range m.steps() {
@@ -35,7 +35,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// matrix is a cluster with idle workers: one to be a target, two to be ended, and one more.
+// matrix is a cluster with four idle workers: one as a target, two to be killed, and one to spare.
 type matrix struct {
 	t       *testing.T
 	spec    clusters.Spec
@@ -47,7 +47,7 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 	t.Helper()
 	servers := spec.Name
 	if servers != "redis" && servers != "etcd" {
-		servers = clustertest.Rest // all take minutes
+		servers = clustertest.Rest // all servers together take minutes
 	}
 	docker := clustertest.Engine(t, servers)
 	run, labels := cleanuptest.Run(t)
@@ -63,7 +63,7 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 		Progress: t.Logf, Status: func(string, ...any) {},
 		Meanwhile: func(ctx context.Context, c clusters.Cluster) error {
 			for _, name := range []string{"w1", "w2", "w3", "w4"} {
-				// It waits to be told to begin, and never is.
+				// The worker waits for the order to begin, which never comes.
 				worker, err := c.Start(ctx, clusters.Program{Name: name, Args: []string{"worker"}, Networked: true})
 				if err != nil {
 					return err
@@ -83,8 +83,7 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 	return m
 }
 
-// steps lists all that is supported: on a server that can be its target, and on a worker.
-// Those that end a worker come last.
+// steps lists everything that is supported, on a server and on a worker. Steps that kill a worker come last.
 func (m *matrix) steps() (steps []Step) {
 	var last []Step
 	for _, kind := range Kinds() {
@@ -93,7 +92,7 @@ func (m *matrix) steps() (steps []Step) {
 			steps = append(steps, m.step(kind, roleOne))
 		}
 		switch {
-		case can.Workers != nil, history.Does(kind.Name, history.Defers): // is tested with the resource
+		case can.Workers != nil, history.Does(kind.Name, history.Defers): // tested with the resource
 		case history.Does(kind.Name, history.Ends):
 			last = append(last, m.step(kind, fmt.Sprintf("w%d", len(last)+2)))
 		default:
@@ -120,7 +119,7 @@ func (m *matrix) step(kind Kind, target string) Step {
 	return step
 }
 
-// inflict runs one step to its end, and looks from outside while it is in force.
+// inflict runs one step to its end, and looks at it from outside while it is in force.
 func (m *matrix) inflict(t *testing.T, step Step) {
 	d := &diary{t: t}
 	var outside error
@@ -144,7 +143,7 @@ func (m *matrix) inflict(t *testing.T, step Step) {
 	m.healthy("after " + step.ID)
 }
 
-// clock asks a server that runs for its time, again where it is too busy to tell. The fault is in
+// clock asks a running server for its time, and repeats the question if the server is too busy. The fault is in
 // force meanwhile.
 func (m *matrix) clock(ctx context.Context, node *clusters.Node) (now time.Time, err error) {
 	for range 5 {
@@ -158,7 +157,7 @@ func (m *matrix) clock(ctx context.Context, node *clusters.Node) (now time.Time,
 	return now, err
 }
 
-// seen says what a client outside of the cluster misses of a fault in force.
+// seen returns what a client outside the cluster does not notice of a fault in force.
 func (m *matrix) seen(ctx context.Context, step Step, f history.Fault) error {
 	quick, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -181,8 +180,8 @@ func (m *matrix) seen(ctx context.Context, step Step, f history.Fault) error {
 	return nil
 }
 
-// healthy waits until a client outside of the cluster is served by every server,
-// and every server and worker has nothing left of a fault.
+// healthy waits until every server serves a client outside the cluster, and no node has anything left of a
+// fault.
 func (m *matrix) healthy(when string) {
 	m.t.Helper()
 	for _, node := range m.env.Servers {

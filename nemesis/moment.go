@@ -24,29 +24,29 @@ const (
 	WhenFailover    = history.MomentFailover
 )
 
-// Moments lists them.
+// Moments lists the values of Step.When.
 func Moments() []string {
 	return []string{WhenAcquiring, WhenUncontended, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover}
 }
 
-// Catcher makes workers stop at their calls to the lock service.
+// Catcher stops workers at their calls to the lock service.
 type Catcher interface {
-	// Catch lets a worker stop at its next call of a kind, for the fault with the id: in
-	// flight it stops its process, otherwise the call waits, before it is sent, to be let go.
+	// Catch makes a worker stop at its next call of a kind, for the fault with the ID. With inFlight the worker's
+	// process stops while the request is in flight. Otherwise the call waits unsent until LetGo.
 	Catch(worker, id string, call history.Function, inFlight bool) error
 	LetGo(worker, id string) error
 }
 
-// catchesInFlight says whether a step strikes while a request is on its way. What stops or
-// ends workers does; what happens to servers and to the network is done before the request is
-// sent, for it would be answered by then.
+// catchesInFlight says whether a step strikes while a request is in flight. That holds for faults that stop or
+// kill workers. Faults of servers and of the network are applied before the request is sent, because its answer
+// would arrive first.
 func (s Step) catchesInFlight() bool {
 	kills := history.Does(s.Fault, history.Stops) || history.Does(s.Fault, history.Ends)
 	return history.CallOf(s.When) != "" && kills && MeansWorkers(s.Target)
 }
 
-// awaitInto waits until the moment of a step has lasted for as long as it is to. Of moments that end by
-// themselves that is known of a section alone.
+// awaitInto waits until the moment of a step has lasted for step.Into. Only for a critical section is it known
+// whether the moment has ended before that; then the next one is awaited.
 func (n *Nemesis) awaitInto(ctx context.Context, step Step, id string) (entry, error) {
 	for {
 		e, err := n.await(ctx, step, id)
@@ -78,8 +78,8 @@ func (n *Nemesis) await(ctx context.Context, step Step, id string) (entry, error
 
 var errNoCalls = errors.New("nobody can stop the workers at their calls")
 
-// catch waits until a worker has stopped at a call. Others that have stopped for the same
-// fault are let go.
+// catch waits until a worker has stopped at a call. Other workers that have stopped for the same fault are
+// released.
 func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.Function) (entry, error) {
 	var asked []*clusters.Node
 	for _, w := range n.Environment.Workers {
@@ -90,14 +90,14 @@ func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.
 	inFlight := step.catchesInFlight()
 	n.setInFlight(id, inFlight)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // nobody else is to be caught again
+	defer cancel() // no further worker is to be caught
 	waiting, while := &wait{fault: id}, ""
 	if step.When == WhenUncontended {
 		while = ", while nobody had the lock"
 		waiting.contended = func(worker, key string) {
 			n.stray(worker, id)
 			if n.Environment.Watch.awaitFree(ctx, key) {
-				_ = n.Environment.Calls.Catch(worker, id, call, inFlight) // one that has ended is not caught
+				_ = n.Environment.Calls.Catch(worker, id, call, inFlight) // a worker that has ended is not caught
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.
 	})
 	for _, w := range asked {
 		if w.Name != caught.worker {
-			_ = n.Environment.Calls.LetGo(w.Name, id) // one that has ended needs no telling
+			_ = n.Environment.Calls.LetGo(w.Name, id) // a worker that has ended needs no release
 		}
 	}
 	if err != nil {
@@ -145,8 +145,7 @@ func (n *Nemesis) worker(name string) *clusters.Node {
 	return n.Environment.Workers[i]
 }
 
-// awaitStop waits until a worker that said that it stops has done so: a signal to continue
-// that came sooner would be lost.
+// awaitStop waits until a worker that announced its stop has stopped. A SIGCONT before that would be lost.
 func (n *Nemesis) awaitStop(ctx context.Context, worker string) {
 	node := n.worker(worker)
 	if node == nil {
@@ -161,7 +160,7 @@ func (n *Nemesis) awaitStop(ctx context.Context, worker string) {
 	})
 }
 
-// stray lets a worker go that has stopped for a fault that does not wait for it, or not any more.
+// stray releases a worker that has stopped for a fault that does not wait for it, or no longer does.
 func (n *Nemesis) stray(worker, id string) {
 	ctx := context.Background()
 	if n.isInFlight(id) {
@@ -170,12 +169,12 @@ func (n *Nemesis) stray(worker, id string) {
 	n.letGo(ctx, entry{worker: worker, caught: true}, id)
 }
 
-// letGo lets a worker go on that has stopped at a call, unless another fault keeps it stopped.
+// letGo releases a worker that has stopped at a call, unless another fault keeps it stopped.
 func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
 	if !e.caught {
 		return
 	}
-	_ = n.Environment.Calls.LetGo(e.worker, id) // one that has ended needs no telling
+	_ = n.Environment.Calls.LetGo(e.worker, id) // a worker that has ended needs no release
 	node := n.worker(e.worker)
 	if node == nil || !n.isInFlight(id) {
 		return
@@ -188,18 +187,18 @@ func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 	defer cancel()
-	_, _ = node.Host.Signal(ctx, agent.Continue) // of one that was killed nothing is left
+	_, _ = node.Host.Signal(ctx, agent.Continue) // a killed worker has no process to continue
 }
 
-// keptStopped says whether a fault stops a worker and is not being healed.
+// keptStopped says whether a fault keeps a worker stopped and is not being healed.
 func (n *Nemesis) keptStopped(worker string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.busy[affected{worker, history.Stops}] && !n.healing[worker]
 }
 
-// awaitContinued waits until nobody is about to continue the workers that a fault, which has occupied
-// them, is about to stop. Who comes later sees that they are kept stopped.
+// awaitContinued waits until no goroutine is about to continue the workers that a fault is about to stop. The
+// fault has occupied them, so a later release sees that they are kept stopped.
 func (n *Nemesis) awaitContinued(order Order) {
 	if !history.Does(order.Step.Fault, history.Stops) {
 		return
@@ -212,8 +211,8 @@ func (n *Nemesis) awaitContinued(order Order) {
 	}
 }
 
-// keepsStopped says whether a fault is a pause of the worker that has stopped for it: its
-// healing continues it.
+// keepsStopped says whether a fault is a pause of the worker that has stopped for it. Healing the pause then
+// continues the worker.
 func keepsStopped(order Order, e entry) bool {
 	return order.Step.Fault == history.Pause && hits(order, e)
 }
@@ -222,8 +221,8 @@ func hits(order Order, e entry) bool {
 	return slices.ContainsFunc(order.Targets, func(t *clusters.Node) bool { return t.Name == e.worker })
 }
 
-// missed says why a step whose moment did not come never began.
-func (s Step) missed() string {
+// missedReason says why a step never began when its moment did not come.
+func (s Step) missedReason() string {
 	switch call := history.CallOf(s.When); {
 	case s.When == WhenUncontended:
 		return "no acquire of a free lock was caught in time"

@@ -16,8 +16,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestMomentsSeen: who waits for a moment of any worker is told of the first one, and
-// of nothing else.
+// TestMomentsSeen: a wait for a moment of any worker returns the first such moment, and nothing else.
 func TestMomentsSeen(t *testing.T) {
 	event := func(worker string, kind history.Type, f history.Function) history.Event {
 		return history.Event{Process: worker, Type: kind, F: f, Key: "k", Grant: worker + "-1", Time: 1}
@@ -70,8 +69,8 @@ func TestMomentsSeen(t *testing.T) {
 	}
 }
 
-// TestLeaseRunsOut: a validity that ends while its holder is inside is a loss, unless it was
-// renewed or given back.
+// TestLeaseRunsOut: a validity that ends while its holder is inside is a loss, unless the lock was renewed or
+// released.
 func TestLeaseRunsOut(t *testing.T) {
 	granted := history.Event{Process: "w1", Type: history.OK, F: history.Acquire, Key: "k", Grant: "a", Until: history.Now()}
 	read := history.Event{Process: "w1", Type: history.OK, F: history.Read, Key: "k", Grant: "a"}
@@ -94,7 +93,7 @@ func TestLeaseRunsOut(t *testing.T) {
 			w.waiting[&wait{moment: WhenLost, came: came}] = true
 			later := granted
 			later.Until = history.Now() + int64(time.Hour)
-			w.Observe(later) // its own timer must not come in between
+			w.Observe(later) // later's own timer must not fire first
 			for _, e := range c.events {
 				w.Observe(e)
 			}
@@ -114,14 +113,14 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 }
 
-// caller is a Catcher of workers that make a call at once, those of misses excepted. In
-// flight, they stop their process as real ones do.
+// caller is a Catcher whose workers, except misses, make a call at once. In flight they stop their process as
+// real workers do.
 type caller struct {
 	d      *diary
 	watch  *Watch
 	groups map[string]int
 	misses string
-	key    string // that they ask for
+	key    string // key of their calls
 	mu     sync.Mutex
 	caught map[string]bool
 }
@@ -151,7 +150,7 @@ func (c *caller) LetGo(worker, _ string) error {
 	return nil
 }
 
-// callers is an environment of workers that sleep, and of their calls.
+// callers is an environment of sleeping workers and their calls.
 func callers(t *testing.T, d *diary, workers int, steps ...Step) (*Nemesis, *caller) {
 	c := &caller{d: d, groups: make(map[string]int), caught: make(map[string]bool)}
 	var nodes []*clusters.Node
@@ -159,21 +158,21 @@ func callers(t *testing.T, d *diary, workers int, steps ...Step) (*Nemesis, *cal
 		name := fmt.Sprintf("w%d", i+1)
 		c.groups[name] = family(t, sleeper, 1)
 		worker := node(name, c.groups[name])
-		worker.Host = tell(worker.Host, d)
+		worker.Host = recordSignals(worker.Host, d)
 		nodes = append(nodes, worker)
 	}
 	env := ofWorkers(nodes...)
 	server := node("n1", family(t, sleeper, 1))
-	server.Host = tell(server.Host, d)
+	server.Host = recordSignals(server.Host, d)
 	env.Servers = []*clusters.Node{server}
 	n := d.nemesis(env, steps...)
 	n.Environment.Calls, c.watch = c, n.Environment.Watch
 	return n, c
 }
 
-// TestCalls: a fault of the worker strikes when that has stopped with its call in flight, and
-// a pause keeps it stopped; a fault of a server comes before the call is sent, and lets it go
-// then, before it is healed.
+// TestCalls: a fault of the worker strikes after it has stopped with its call in flight, and a pause keeps it
+// stopped. A fault of a server is applied before the call is sent. The worker is then released before the fault
+// is healed.
 func TestCalls(t *testing.T) {
 	begin := []string{"requested p", "begin p", "stop", "applied p", "proven p", "continue", "healed p", "end p", "proven-healed p"}
 	for _, c := range []struct {
@@ -212,8 +211,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestUncontended: an acquire of a lock that somebody has goes on, and the next one that nobody stands in
-// the way of is struck.
+// TestUncontended: an acquire of a held lock continues, and the next acquire of a free lock is struck.
 func TestUncontended(t *testing.T) {
 	event := func(kind history.Type, f history.Function) history.Event {
 		return history.Event{Process: "w2", Type: kind, F: f, Key: "k", Grant: "w2-1", Time: history.Now()}
@@ -252,7 +250,7 @@ func TestUncontended(t *testing.T) {
 	}
 }
 
-// TestFree: who has a lock by what is on record.
+// TestFree: whether a lock is free according to the record.
 func TestFree(t *testing.T) {
 	event := func(grant string, kind history.Type, f history.Function, until int64) history.Event {
 		return history.Event{Process: grant[:2], Type: kind, F: f, Key: "k", Grant: grant, Until: until, Time: 1}
@@ -291,8 +289,8 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestStray: of two workers that stop for one fault the second goes on at once, and one that
-// stops when its step has been given up does so, too.
+// TestStray: of two workers that stop for one fault the second is released at once. So is a worker that stops
+// after its step was given up.
 func TestStray(t *testing.T) {
 	d := &diary{t: t}
 	n, calls := callers(t, d, 2, Step{ID: "p", Fault: "pause", Target: "actor", When: WhenReleasing, For: short})
@@ -317,13 +315,13 @@ func TestStray(t *testing.T) {
 	awake("w2")
 }
 
-// TestStopsDuringHealing: a worker that stops at a call for a step that does not happen stays stopped by another
-// pause as long as that is in force. Once that is being healed nobody else continues it.
+// TestStopsDuringHealing: a worker stops at a call for a step that does not happen. Another pause in force
+// keeps it stopped, and only that pause's healing continues it.
 func TestStopsDuringHealing(t *testing.T) {
 	for _, healing := range []bool{false, true} {
 		d := &diary{t: t}
 		n, calls := callers(t, d, 1)
-		n.Run(bounded(t), 0) // nothing to do
+		n.Run(bounded(t), 0) // without steps
 		n.setInFlight("second", true)
 		order := Order{Step: Step{Fault: history.Pause}, Targets: n.Environment.Workers}
 		n.occupy(order, true)
@@ -347,8 +345,7 @@ func TestStopsDuringHealing(t *testing.T) {
 	}
 }
 
-// TestNoCall: a step whose moment does not come says so, and nobody is to stop for it any
-// more.
+// TestNoCall: a step whose moment does not come says so, and no worker stops for it any more.
 func TestNoCall(t *testing.T) {
 	for _, c := range []struct {
 		step Step
@@ -390,8 +387,8 @@ func TestNoCall(t *testing.T) {
 	}
 }
 
-// TestFailover: it begins when the leader leads no more, or another one does, and is over some
-// time after one has begun.
+// TestFailover: a failover begins when the leader stops leading, or another server leads. It ends some time
+// after a new leader has begun.
 func TestFailover(t *testing.T) {
 	type answer struct {
 		server string
@@ -453,7 +450,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestMomentsSupported: a moment that never comes is known before a run.
+// TestMomentsSupported: a moment that can never come is known before a run.
 func TestMomentsSupported(t *testing.T) {
 	for _, c := range []struct {
 		when string

@@ -13,8 +13,7 @@ import (
 	"lockcheck/history"
 )
 
-// Journal keeps on disk what must be undone, from before each action until its
-// undoing was proven.
+// Journal keeps on disk what must be undone, from before each action until the undo was proven.
 type Journal interface {
 	Begin(id, undo string) error
 	End(id string) error
@@ -25,7 +24,7 @@ type Nemesis struct {
 	Environment Environment
 	Schedule    Schedule
 	Journal     Journal
-	// Record puts an event into the history.
+	// Record appends an event to the history.
 	Record func(history.Event)
 
 	recording sync.Mutex
@@ -33,16 +32,16 @@ type Nemesis struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	busy     map[affected]bool
-	healing  map[string]bool // by node: its fault is being healed, and keeps nobody stopped any more
-	inFlight map[string]bool // by fault id: whether workers stop in flight for it
+	healing  map[string]bool // by node: its fault is being healed, and no longer keeps it stopped
+	inFlight map[string]bool // by fault ID: whether workers stop in flight for the fault
 	failover *failover
 	executed []Execution
-	// turns has for each worker a place for one: whoever continues it holds the place meanwhile, and
-	// who is about to stop it waits for that. A late signal to continue would undo the stop.
+	// turns has for each worker a channel with one slot, held while the worker is being continued. A fault that
+	// is about to stop the worker waits for the slot. Otherwise a late SIGCONT would undo the stop.
 	turns map[string]chan struct{}
 }
 
-// window is when the workers started and until when faults may last.
+// window is the time from the start of the workers to the end of the last fault.
 type window struct {
 	start time.Time
 	// monotonic time of start, ns
@@ -50,8 +49,8 @@ type window struct {
 	end    time.Time
 }
 
-// Run executes the schedule for the given length and returns when every fault
-// is healed. It ends early when ctx is done, and heals all the same.
+// Run executes the schedule for the given length and returns when every fault is healed. It ends early when ctx
+// is done, and still heals.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
 	n.busy, n.inFlight, n.healing = make(map[affected]bool), make(map[string]bool), make(map[string]bool)
@@ -88,7 +87,7 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	all.Wait()
 }
 
-// sequences groups steps that must not be in force together.
+// sequences groups steps that must not be in force at the same time.
 func sequences(steps []Step) [][]Step {
 	var groups [][]Step
 	index := make(map[string]int)
@@ -104,7 +103,7 @@ func sequences(steps []Step) [][]Step {
 	return groups
 }
 
-// repeat executes a step as often as it asks for.
+// repeat executes a step as often as the step says.
 func (n *Nemesis) repeat(ctx context.Context, step Step, w window, applied map[string]chan struct{}) {
 	for _, id := range step.Needs {
 		select {
@@ -129,7 +128,7 @@ func (n *Nemesis) repeat(ctx context.Context, step Step, w window, applied map[s
 			id = fmt.Sprintf("%s.%d", step.ID, round)
 		}
 		begun := time.Now()
-		if !n.once(ctx, step, id, w, inForce) || step.Every.IsZero() {
+		if !n.runOnce(ctx, step, id, w, inForce) || step.Every.IsZero() {
 			return
 		}
 		next = begun.Add(step.Every.Of(lease))
@@ -148,16 +147,15 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// once waits for the trigger of a step and inflicts its fault. It reports
-// whether there may be time for another round.
-func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inForce func()) bool {
+// runOnce waits for the trigger of a step and inflicts its fault. It reports whether there may be time for another
+// round.
+func (n *Nemesis) runOnce(ctx context.Context, step Step, id string, w window, inForce func()) bool {
 	trigger, err := n.awaitInto(ctx, step, id)
 	if err != nil {
-		n.neverBegun(step, id, step.missed())
+		n.neverBegun(step, id, step.missedReason())
 		return false
 	}
-	// A fault that would be cut short is not begun: a pause that ends before
-	// the lease does proves nothing.
+	// A fault that would be cut short is not begun, because a pause that ends before the lease proves nothing.
 	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
 		n.neverBegun(step, id, "it could not have lasted its time before the recovery period")
 		n.letGo(ctx, trigger, id)
@@ -167,7 +165,7 @@ func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inFo
 	return true
 }
 
-// neverBegun records why a step of the schedule did not happen.
+// neverBegun records why a step did not happen.
 func (n *Nemesis) neverBegun(step Step, id, why string) {
 	n.report(history.Fault{ID: id, Kind: step.Fault, Role: step.Target, Moment: step.When}, history.Skipped, why)
 }
@@ -180,8 +178,8 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		Loss: step.Loss, Delay: step.Delay.Of(lease).Nanoseconds(), Rate: step.Rate,
 		Moment: step.When, Actor: trigger.worker,
 	}
-	goOn := func() { n.letGo(ctx, trigger, id) }
-	defer func() { goOn() }()
+	release := func() { n.letGo(ctx, trigger, id) }
+	defer func() { release() }()
 	order, fault, err := n.prepare(step, id, trigger, n.leader(ctx, step))
 	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
 	if err != nil {
@@ -198,35 +196,34 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 	n.awaitContinued(order)
 	trigger.mine = hits(order, trigger)
 	if keepsStopped(order, trigger) {
-		goOn = func() {}
+		release = func() {}
 	}
-	goOn = sync.OnceFunc(goOn)
+	release = sync.OnceFunc(release)
 	began := history.Now()
-	if applied, is := n.apply(ctx, fault, report, trigger, goOn); is {
+	if applied, is := n.apply(ctx, fault, report, trigger, release); is {
 		inForce()
 		sleepUntil(ctx, applied.Add(step.For.Of(n.Environment.Lease)))
 	}
 	n.beginHealing(order)
 	n.heal(ctx, fault, report)
-	n.note(Execution{
+	n.addExecution(Execution{
 		ID: id, Fault: step.Fault, Targets: report.Targets, Peers: report.Peers,
 		At: since(w.origin, began), For: since(began, history.Now()),
 	})
 }
 
-// since is the time between two readings of the monotonic clock, in ms.
+// since is the time between two readings of the monotonic clock, rounded to ms.
 func since(from, to int64) Span {
 	return Span{Plus: time.Duration(to - from).Round(time.Millisecond)}
 }
 
-// asks says whether a worker asks for a lock at the moment, and is not stopped meanwhile.
+// asks says whether a worker is waiting for an acquire and is not stopped.
 func (n *Nemesis) asks(worker string) bool {
 	return n.Environment.Watch.asks(worker) && !n.busy[affected{worker, history.Stops}]
 }
 
-// prepare resolves roles and makes the fault, unless a target is under one that
-// does not go with it. Nodes are asked what they can without the lock, for an answer
-// may take as long as applyTimeout.
+// prepare resolves roles and makes the fault, unless a target is under a conflicting fault. Nodes are asked
+// what they support without holding n.mu, because an answer may take up to applyTimeout.
 func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
 	order := Order{ID: id, Step: step}
 	kind, known := KindByName(step.Fault)
@@ -250,8 +247,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	return order, fault, err
 }
 
-// choosable returns what the kind of fault says of the nodes of which a step takes any one that can be
-// its target.
+// choosable asks beforehand which nodes support the fault, if a role of the step may mean any one of several.
 func (n *Nemesis) choosable(step Step) func(*clusters.Node) error {
 	can, says := n.can(step), make(map[*clusters.Node]error)
 	for _, role := range []string{step.Target, step.From} {
@@ -269,8 +265,8 @@ func (n *Nemesis) choosable(step Step) func(*clusters.Node) error {
 	return func(node *clusters.Node) error { return says[node] }
 }
 
-// reserve resolves roles and occupies the targets. Nobody else does either meanwhile: of two faults
-// that do not go together one is refused.
+// reserve resolves roles and occupies the targets under one lock, so that one of two conflicting faults is
+// refused.
 func (n *Nemesis) reserve(order Order, trigger entry, leader *clusters.Node, can func(*clusters.Node) error) (Order, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -294,17 +290,17 @@ func (n *Nemesis) reserve(order Order, trigger entry, leader *clusters.Node, can
 	return order, nil
 }
 
-// apply inflicts the fault, lets the worker go on that has stopped for it, and proves the
-// fault, undisturbed by the end of the run. It reports since when all of it may be in force,
-// and whether it may: the proof takes its time while the fault lasts. An action that failed
-// may have been done in part, so it is recorded as applied, and unproven.
-func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry, goOn func()) (applied time.Time, is bool) {
+// apply inflicts the fault, releases the worker that has stopped for it, and proves the fault. The end of the
+// run does not interrupt it. It returns from when all of the fault may be in force, and whether it may be. The
+// proof runs while the fault lasts. A failed action may have been done in part, so it is recorded as applied
+// and unproven.
+func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry, release func()) (applied time.Time, is bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	began := history.Now()
 	moment, err := fault.Apply(ctx)
 	applied = time.Now()
-	goOn()
+	release()
 	report.From, report.To = moment.From, moment.To
 	if err != nil {
 		report.From, report.To = began, history.Now()
@@ -326,7 +322,7 @@ func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, 
 	return applied, true
 }
 
-// afterTrigger tells how quickly the fault followed the event that it waited for.
+// afterTrigger says how soon the fault followed its trigger.
 func afterTrigger(trigger entry, applied int64) string {
 	if trigger.what == "" {
 		return ""
@@ -335,15 +331,15 @@ func afterTrigger(trigger entry, applied int64) string {
 	return fmt.Sprintf("%s after %s", delay.Round(10*time.Microsecond), trigger.what)
 }
 
-// applyTimeout bounds the action and its proof.
+// applyTimeout bounds the action and its proof together.
 const applyTimeout = 20 * time.Second
 
 const (
-	// healTimeout bounds one attempt to heal, which a run that is being
-	// cancelled must not cut short: the target would stay as it is.
+	// healTimeout bounds one attempt to heal. A cancelled run must not cut it short, because the target would
+	// stay faulty.
 	healTimeout  = 10 * time.Second
 	healAttempts = 3
-	// provenHealedTimeout is for a server that is started again, and a little more.
+	// provenHealedTimeout covers the restart of a server, and a little more.
 	provenHealedTimeout = restartLimit + 10*time.Second
 )
 
@@ -369,9 +365,8 @@ func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 	n.report(report, history.ProvenHealed, evidence)
 }
 
-// persistently heals in several attempts if need be. An attempt that failed may have
-// healed all the same, so that with the first one it ends to be certain that the fault
-// is in force.
+// persistently heals with several attempts if necessary. A failed attempt may have healed, so the fault is
+// certainly in force only until the first attempt.
 func persistently(ctx context.Context, fault Fault) (healing Healing, err error) {
 	began := history.Now()
 	for attempt := range healAttempts {
@@ -404,8 +399,8 @@ func metText(kind string, dropped *int64) string {
 	return fmt.Sprintf("%d packets dropped", *dropped)
 }
 
-// report stamps and records under one lock: the times of a process never go
-// back in a history, and faults of different sequences report side by side.
+// report stamps and records an event under one lock. Faults of different sequences report concurrently, and
+// times in a history never go back.
 func (n *Nemesis) report(f history.Fault, stage history.Stage, evidence string) {
 	f.Stage, f.Evidence = stage, evidence
 	n.recording.Lock()
@@ -415,13 +410,13 @@ func (n *Nemesis) report(f history.Fault, stage history.Stage, evidence string) 
 	})
 }
 
-func (n *Nemesis) note(e Execution) {
+func (n *Nemesis) addExecution(e Execution) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.executed = append(n.executed, e)
 }
 
-// Executed returns the schedule together with what became of it.
+// Executed returns the schedule together with its executed faults.
 func (n *Nemesis) Executed() Schedule {
 	n.mu.Lock()
 	defer n.mu.Unlock()

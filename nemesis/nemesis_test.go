@@ -19,14 +19,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// Lengths of faults: of one that is over at once, and of one that the test ends.
+// Lengths of faults: one that is over at once, and one that only the test ends.
 var (
 	short = Span{Plus: time.Millisecond}
 	long  = Span{Plus: plenty / 2}
 )
 
-// TestPause takes a pause of real processes through its stages and asks the kernel
-// at each of them.
+// TestPause takes a pause of real processes through its stages and asks the kernel at each.
 func TestPause(t *testing.T) {
 	for _, c := range []struct {
 		name, script    string
@@ -47,14 +46,14 @@ func TestPause(t *testing.T) {
 			group := family(t, c.script, c.processes)
 			d := &diary{t: t}
 			w1 := node("w1", group)
-			w1.Host = tell(w1.Host, d)
+			w1.Host = recordSignals(w1.Host, d)
 			d.on = func(f history.Fault) {
 				want := c.awake
 				if f.Stage == history.Applied || f.Stage == history.Proven {
 					want = c.stopped
 				}
 				if f.Stage == history.Applied || f.Stage == history.Healed {
-					return // the kernel may still be at it; the proof is the next stage
+					return // the kernel may not be done; the proof is the next stage
 				}
 				if got, err := states(group); err != nil || !regexp.MustCompile("^"+want+"$").MatchString(got) {
 					t.Errorf("%s: the processes are %s, %v, want %s", f.Stage, got, err, want)
@@ -84,7 +83,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestCancelled ends runs in mid-fault: the target must not stay as it is.
+// TestCancelled ends runs during a fault. The target must be healed.
 func TestCancelled(t *testing.T) {
 	for _, when := range []history.Stage{history.Requested, history.Applied, history.Proven} {
 		t.Run(string(when), func(t *testing.T) {
@@ -96,7 +95,7 @@ func TestCancelled(t *testing.T) {
 				}
 			}}
 			w1 := node("w1", group)
-			w1.Host = tell(w1.Host, d)
+			w1.Host = recordSignals(w1.Host, d)
 			n := d.nemesis(ofWorkers(w1), Step{Fault: "pause", Target: "w1", For: long})
 			n.Run(ctx, plenty)
 			if f := d.stage("pause-1", history.ProvenHealed); f.Evidence == "" || !slices.Contains(d.order(), "end pause-1") {
@@ -109,8 +108,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestHealedAgain: an attempt to heal that fails may have healed, so that the fault is
-// certainly in force only until the first one; of a single attempt the moment is known.
+// TestHealedAgain: a failed attempt to heal may have healed, so the fault is certainly in force only until the
+// first attempt. For a single attempt the moment is known.
 func TestHealedAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -123,7 +122,7 @@ func TestHealedAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &diary{t: t}
 			w1 := node("w1", family(t, sleeper, 1))
-			host, first := tell(w1.Host, d), int64(0)
+			host, first := recordSignals(w1.Host, d), int64(0)
 			host.fail = func(s agent.Signal, n int) error {
 				if s == agent.Continue && n == 1 {
 					first = history.Now()
@@ -140,16 +139,15 @@ func TestHealedAgain(t *testing.T) {
 	}
 }
 
-// TestFailures: what could not be done or proven is never recorded as if it had
-// been, and the undoing is tried whatever happened.
+// TestFailures: what could not be done or proven is never recorded as done, and the undo is always tried.
 func TestFailures(t *testing.T) {
 	begun := []string{"requested pause-1", "begin pause-1", "stop"}
 	healed := []string{"continue", "healed pause-1", "end pause-1", "proven-healed pause-1"}
 	for _, c := range []struct {
 		name  string
 		gone  bool // the target has no process any more
-		spoil func(*diary, *told)
-		at    history.Stage // what went wrong is told at this stage
+		spoil func(*diary, *recordingHost)
+		at    history.Stage // stage at which the problem is reported
 		why   string
 		want  []string
 	}{
@@ -158,14 +156,14 @@ func TestFailures(t *testing.T) {
 			want: slices.Concat(begun, []string{"applied pause-1", "proven pause-1"}, healed),
 		},
 		{
-			name: "no undo on disk, no action", spoil: func(d *diary, _ *told) { d.noBegin = errNotToday },
+			name: "no undo on disk, no action", spoil: func(d *diary, _ *recordingHost) { d.noBegin = errNotToday },
 			at: history.Skipped, why: "the undo could not be stored: not today",
 			want: []string{"requested pause-1", "begin pause-1", "skipped pause-1"},
 		},
 		{
-			// It may have been done in part.
+			// The action may have been done in part.
 			name: "the action fails", at: history.Unproven, why: "not today",
-			spoil: func(_ *diary, h *told) { h.fail = only(agent.Stop, 1) },
+			spoil: func(_ *diary, h *recordingHost) { h.fail = only(agent.Stop, 1) },
 			want:  slices.Concat(begun, []string{"applied pause-1", "unproven pause-1"}, healed),
 		},
 		{
@@ -174,29 +172,29 @@ func TestFailures(t *testing.T) {
 		},
 		{
 			name: "the target only says that it was stopped", at: history.Unproven, why: "] S",
-			spoil: func(_ *diary, h *told) { h.ignored = agent.Stop },
+			spoil: func(_ *diary, h *recordingHost) { h.ignored = agent.Stop },
 			want:  slices.Concat(begun, []string{"applied pause-1", "unproven pause-1"}, healed),
 		},
 		{
 			name: "healed at the second attempt", at: history.ProvenHealed, why: "] S",
-			spoil: func(_ *diary, h *told) { h.fail = only(agent.Continue, 1) },
+			spoil: func(_ *diary, h *recordingHost) { h.fail = only(agent.Continue, 1) },
 			want:  slices.Concat(begun, []string{"applied pause-1", "proven pause-1", "continue"}, healed),
 		},
 		{
 			name: "not healed", at: history.Unhealed, why: "not today",
-			spoil: func(_ *diary, h *told) { h.fail = only(agent.Continue, 1, 2, 3) },
+			spoil: func(_ *diary, h *recordingHost) { h.fail = only(agent.Continue, 1, 2, 3) },
 			want: slices.Concat(begun, []string{"applied pause-1", "proven pause-1",
 				"continue", "continue", "continue", "unhealed pause-1"}),
 		},
 		{
 			name: "the target only says that it goes on", at: history.Unhealed, why: "] T",
-			spoil: func(_ *diary, h *told) { h.ignored = agent.Continue },
+			spoil: func(_ *diary, h *recordingHost) { h.ignored = agent.Continue },
 			want: slices.Concat(begun, []string{"applied pause-1", "proven pause-1",
 				"continue", "healed pause-1", "unhealed pause-1"}),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // a proof that does not come is waited for
+			t.Parallel() // it waits for a proof that does not come
 			ctx, cancel := context.WithCancel(bounded(t))
 			group := 0
 			if !c.gone {
@@ -205,11 +203,11 @@ func TestFailures(t *testing.T) {
 			d := &diary{t: t}
 			d.on = func(f history.Fault) {
 				if c.at == history.Unproven && f.Stage == history.Applied {
-					cancel() // no use in waiting for this proof
+					cancel() // this proof cannot come
 				}
 			}
 			w1 := node("w1", group)
-			host := tell(w1.Host, d)
+			host := recordSignals(w1.Host, d)
 			w1.Host = host
 			if c.spoil != nil {
 				c.spoil(d, host)
@@ -234,7 +232,7 @@ func only(signal agent.Signal, numbers ...int) func(agent.Signal, int) error {
 	}
 }
 
-// TestSameFaultTwice: the first of two pauses to end would end both.
+// TestSameFaultTwice: two pauses of one target conflict, because the end of the first would end both.
 func TestSameFaultTwice(t *testing.T) {
 	for _, c := range []struct {
 		target string
@@ -264,7 +262,7 @@ func TestSameFaultTwice(t *testing.T) {
 			}
 		})
 	}
-	// When the first is over the target is free again.
+	// When the first pause is over the target is free again.
 	d := &diary{t: t}
 	d.nemesis(sleepers(t, 1),
 		Step{ID: "first", Fault: "pause", Target: "w1", For: short, Sequence: "a"},
@@ -275,8 +273,8 @@ func TestSameFaultTwice(t *testing.T) {
 	}
 }
 
-// TestSequences: steps of a sequence come one after the other; others may be in force
-// together, which is shown by two that both last until the test ends them.
+// TestSequences: steps of one sequence come one after the other. Other steps may be in force together, as two
+// that last until the test ends show.
 func TestSequences(t *testing.T) {
 	d := &diary{t: t}
 	d.nemesis(sleepers(t, 2),
@@ -303,7 +301,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// TestSequenceGroups: rows of equal names, each in the order of the schedule.
+// TestSequenceGroups: one group for each name, in the order of the schedule.
 func TestSequenceGroups(t *testing.T) {
 	var steps []Step
 	for i, sequence := range []string{"", "a", "b", "a", "", "b"} {
@@ -333,7 +331,7 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("second was not armed by first: %v", order)
 	}
 
-	// What is needed was skipped: the other is not begun.
+	// A step is not begun if a step that it needs was skipped.
 	ctx, cancel := context.WithCancel(bounded(t))
 	d = &diary{t: t, on: func(f history.Fault) {
 		if f.Stage == history.Skipped {
@@ -349,8 +347,8 @@ func TestNeeds(t *testing.T) {
 	d.expect("skipped first", "skipped second")
 }
 
-// TestWhenHolding: the fault comes when a worker enters its section, tells how
-// soon after that it came, and hits that worker.
+// TestWhenHolding: the fault comes when a worker enters its section, records how soon after that, and hits that
+// worker.
 func TestWhenHolding(t *testing.T) {
 	const into = 20 * time.Millisecond
 	for _, c := range []struct {
@@ -377,7 +375,7 @@ func TestWhenHolding(t *testing.T) {
 				}
 				return nil
 			})
-			d.expect() // nothing happens before
+			d.expect() // nothing happens before the section
 			e := reads(c.enters, "g1")
 			e.Time = history.Now()
 			n.Environment.Watch.Observe(e)
@@ -394,7 +392,7 @@ func TestWhenHolding(t *testing.T) {
 	}
 }
 
-// TestIntoSectionThatIsOver: a fault that is to come some time into a section waits for one that lasts so long.
+// TestIntoSectionThatIsOver: a fault at some time into a section waits for a section that lasts that long.
 func TestIntoSectionThatIsOver(t *testing.T) {
 	d := &diary{t: t}
 	n := d.nemesis(sleepers(t, 2), Step{ID: "p", Fault: "pause", Target: "holder", When: WhenHolding, Into: Span{Plus: 20 * time.Millisecond}, For: short})
@@ -433,7 +431,7 @@ func TestIntoSectionThatIsOver(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: a role that nobody has at the moment is told, not waited for.
+// TestNobodyThere: if no node has the role the step is skipped, not delayed.
 func TestNobodyThere(t *testing.T) {
 	d := &diary{t: t}
 	env := sleepers(t, 1)
@@ -465,7 +463,7 @@ func TestTooLate(t *testing.T) {
 			}
 		})
 	}
-	// One that is to come after the end does not come, and is not waited for.
+	// A step after the end of the run is skipped, and not waited for.
 	d := &diary{t: t}
 	d.nemesis(sleepers(t, 1), Step{Fault: "pause", Target: "w1", For: short, After: Span{Plus: plenty}}).Run(bounded(t), 10*time.Millisecond)
 	d.expect("skipped pause-1")
@@ -496,7 +494,7 @@ func TestEvery(t *testing.T) {
 			t.Errorf("every %s, %d times: %s, want %s", c.every, c.times, got, c.want)
 		}
 	}
-	// Without a number they go on until the run ends.
+	// Without a limit the repetitions continue until the run ends.
 	ctx, cancel := context.WithCancel(bounded(t))
 	d := &diary{t: t, on: func(f history.Fault) {
 		if f.ID == "p.5" {
@@ -509,8 +507,7 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// TestOrderOfTimes runs many faults side by side: the diary looks at each event
-// whether the times go back, which no history may have.
+// TestOrderOfTimes runs many faults concurrently. The diary checks that recorded times never go back.
 func TestOrderOfTimes(t *testing.T) {
 	env := Environment{}
 	var steps []Step
@@ -522,7 +519,7 @@ func TestOrderOfTimes(t *testing.T) {
 	d := &diary{t: t}
 	n := d.nemesis(env, steps...)
 	n.Record = func(e history.Event) {
-		for range rand.IntN(20) { // who is recorded side by side gets out of order
+		for range rand.IntN(20) { // unlocked concurrent recording would get out of order
 			runtime.Gosched()
 		}
 		d.record(e)

@@ -13,8 +13,8 @@ import (
 	"lockcheck/history"
 )
 
-// What a packet fault may do: no less than can be told from a busy machine, no
-// more than can be proven while applyTimeout lasts.
+// Bounds of packet faults. A smaller effect could not be distinguished from a busy machine, and a larger one
+// could not be proven within applyTimeout.
 const (
 	minDelay = 10 * time.Millisecond
 	maxDelay = 3 * time.Second
@@ -22,13 +22,12 @@ const (
 	maxRate  = 50_000
 )
 
-// packet loses, delays or slows down packets between its targets and its peers. It
-// is a partition that lets some of them through.
+// packet drops, delays or slows down packets between its targets and its peers. It is a partition that lets
+// some packets through.
 type packet struct {
 	partition
-	cut agent.Cut // without id and peers
-	// usual is how quickly a connection across was answered before, at best; 0 if
-	// it was not.
+	cut agent.Cut // without ID and peers
+	// usual is the quickest answer to a connection attempt before the fault; 0 if there was none.
 	usual time.Duration
 }
 
@@ -65,12 +64,12 @@ func slowLinkKind() Kind {
 	}, agent.Cut{Rate: minRate})
 }
 
-// packetKind adds what all of these kinds have in common. The sample is such a cut.
+// packetKind completes a kind of packet fault. The sample is a cut of that kind.
 func packetKind(kind Kind, sample agent.Cut) Kind {
 	kind.Target, kind.New = roleOne, newPacket
 	kind.Can = func(env Environment, node *clusters.Node) error {
 		if err := hasNetwork(env, node); err != nil || node.Host == nil {
-			return err // whether the kernel offers it only the node can tell
+			return err // only a running node can tell what its kernel offers
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), applyTimeout)
 		defer cancel()
@@ -90,14 +89,14 @@ func newPacket(env Environment, order Order) (Fault, error) {
 	}}, nil
 }
 
-// checkPackets tells what is wrong with what a step says of packets.
+// checkPackets checks the packet fields of a step.
 func (s *Step) checkPackets(kind Kind) error {
 	switch {
 	case kind.uses(UsesLoss) && !(s.Loss > 0 && s.Loss < 1):
 		return wrong("loss", "must be a share of the packets, between 0 and 1")
 	case !kind.uses(UsesLoss) && s.Loss != 0:
 		return wrong("loss", "only for %s", history.PacketLoss)
-	case kind.uses(UsesDelay) && s.Delay.never():
+	case kind.uses(UsesDelay) && s.Delay.neverPositive():
 		return wrong("delay", "must be positive")
 	case !kind.uses(UsesDelay) && !s.Delay.IsZero():
 		return wrong("delay", "only for %s", history.PacketDelay)
@@ -118,11 +117,10 @@ func (p *packet) Apply(ctx context.Context) (agent.Moment, error) {
 	})
 }
 
-// answers is how many answers in a row make a measurement.
+// answers is how many consecutive answers make a measurement.
 const answers = 3
 
-// measure notes what is usual: the quickest answer, for a busy machine makes
-// others late.
+// measure stores the quickest answer in usual, because a busy machine delays others.
 func (p *packet) measure(ctx context.Context) {
 	for range answers {
 		took, err := p.answer(ctx, probeTimeout)
@@ -143,17 +141,17 @@ const (
 	longest  = 80
 )
 
-// least is the time that no answer can beat while the packets are late.
+// least is the minimum time of an answer while the fault is in force.
 func (p *packet) least() time.Duration {
 	return 2 * (p.cut.Delay - p.cut.Jitter + p.carries(shortest))
 }
 
-// most is the time of an answer on a link that nobody else uses.
+// most is the maximum time of an answer on an otherwise unused link.
 func (p *packet) most() time.Duration {
 	return 2 * (p.cut.Delay + p.cut.Jitter + p.carries(longest))
 }
 
-// carries is how long some bytes take.
+// carries is how long the link takes for some bytes.
 func (p *packet) carries(bytes int64) time.Duration {
 	if p.cut.Rate == 0 {
 		return 0
@@ -161,8 +159,8 @@ func (p *packet) carries(bytes int64) time.Duration {
 	return time.Duration(bytes) * time.Second / time.Duration(p.cut.Rate)
 }
 
-// Prove shows that an attempt of our own to connect meets the rules: it is lost
-// sooner or later, or it takes longer than before.
+// Prove shows that our own connection attempt meets the rules: it is lost at some time, or takes longer than
+// before.
 func (p *packet) Prove(ctx context.Context) (string, error) {
 	evidence, err := p.rules(ctx)
 	if err != nil {
@@ -170,7 +168,7 @@ func (p *packet) Prove(ctx context.Context) (string, error) {
 	}
 	switch {
 	case p.usual == 0:
-		_, _ = p.answer(ctx, probeTimeout) // it is enough that the rules see it
+		_, _ = p.answer(ctx, probeTimeout) // it is enough that the rules count it
 		evidence += ", and no answer before that could tell more"
 	case p.cut.Loss > 0:
 		evidence, err = p.proveLoss(ctx)
@@ -189,8 +187,7 @@ func (p *packet) Prove(ctx context.Context) (string, error) {
 	return evidence, nil
 }
 
-// lossTimeout is how long all of our packets may come through, before it is not
-// believed that any is lost.
+// lossTimeout is how long all of our packets may pass before the loss counts as unproven.
 const lossTimeout = 10 * time.Second
 
 func (p *packet) proveLoss(ctx context.Context) (string, error) {
@@ -201,7 +198,7 @@ func (p *packet) proveLoss(ctx context.Context) (string, error) {
 		if err != nil && !errors.Is(err, agent.ErrNoAnswer) {
 			return "", fmt.Errorf("the probe from %s to %s failed: %w", from.Name, to.Name, err)
 		}
-		lost, err := p.met(ctx)
+		lost, err := p.countMet(ctx)
 		switch {
 		case err != nil:
 			return "", err
@@ -214,9 +211,9 @@ func (p *packet) proveLoss(ctx context.Context) (string, error) {
 }
 
 const (
-	// otherTraffic is how long our probe may have to wait for packets of others.
+	// otherTraffic is how long our probe may wait behind other packets.
 	otherTraffic = 2 * time.Second
-	// retransmission is when TCP repeats an attempt to connect.
+	// retransmission is when TCP repeats a connection attempt.
 	retransmission = time.Second
 )
 
@@ -240,12 +237,11 @@ func (p *packet) proveLate(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s answers %s after %s, %s before", to.Name, from.Name, readable(took), readable(p.usual)), nil
 }
 
-// readable leaves out digits that mean nothing.
+// readable drops insignificant digits.
 func readable(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// ProveHealed shows that our rules are gone and connections are answered again, as
-// quickly as they cannot be under the fault, unless another cut is in force on the
-// same nodes.
+// ProveHealed shows that our rules are gone and that connections are answered faster than possible under the
+// fault, unless another cut is in force on the same nodes.
 func (p *packet) ProveHealed(ctx context.Context) (string, error) {
 	others, err := p.rulesGone(ctx)
 	if err != nil {
@@ -258,11 +254,11 @@ func (p *packet) ProveHealed(ctx context.Context) (string, error) {
 	if p.usual < p.least() {
 		limit = min(limit, p.least())
 	}
-	return poll(ctx, func(ctx context.Context) (string, error) { return p.quick(ctx, limit) })
+	return poll(ctx, func(ctx context.Context) (string, error) { return p.answersWithin(ctx, limit) })
 }
 
-// quick reports whether all answers take less than the limit.
-func (p *packet) quick(ctx context.Context, limit time.Duration) (string, error) {
+// answersWithin reports whether all answers take less than the limit.
+func (p *packet) answersWithin(ctx context.Context, limit time.Duration) (string, error) {
 	from, to := p.across()
 	slowest := time.Duration(0)
 	for range answers {

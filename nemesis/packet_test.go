@@ -14,17 +14,17 @@ import (
 	"lockcheck/history"
 )
 
-// badWire is a wire whose cuts do to packets what they say, in times that are
-// told and not waited for. What the real one does is tested in package agent.
+// badWire is a wire whose cuts affect packets as specified, with simulated times. The real cuts are tested in
+// package agent.
 type badWire struct {
 	*wire
 	others map[string]*badWire // by name
 	bad    map[string]agent.Cut
-	met    int64 // how many of our own packets the rules have met
-	asked  int   // how many attempts to connect there were from here
-	// answer changes what the n-th attempt gives, from 1.
+	met    int64 // how many of our own packets the rules have counted
+	asked  int   // how many connection attempts started here
+	// answer changes the result of the n-th attempt, counted from 1.
 	answer func(n int, took time.Duration, err error) (time.Duration, error)
-	lacks  error // of the kernel
+	lacks  error // what the kernel lacks
 }
 
 func (w *badWire) Cut(ctx context.Context, cut agent.Cut) (agent.Moment, error) {
@@ -47,7 +47,7 @@ func (w *badWire) Offers(context.Context, agent.Cut) error { return w.lacks }
 
 func (w *badWire) Dropped(context.Context, string) (int64, error) { return w.met, nil }
 
-// Answer loses every second attempt where packets are lost.
+// Answer loses every second attempt under packet loss.
 func (w *badWire) Answer(_ context.Context, address string, _ time.Duration) (time.Duration, error) {
 	w.asked++
 	took, err := time.Millisecond, error(nil)
@@ -83,8 +83,7 @@ func badlyWired(servers, workers int) (Environment, map[string]*badWire) {
 	return env, bad
 }
 
-// whileCut makes attempts to connect give something else as long as there are
-// rules.
+// whileCut changes the result of connection attempts while rules are in force.
 func (w *badWire) whileCut(took time.Duration, err error) {
 	w.answer = func(_ int, usual time.Duration, usualErr error) (time.Duration, error) {
 		if len(w.cuts) > 0 {
@@ -256,7 +255,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestPacketsCut: what a step says is what the kernel is asked for.
+// TestPacketsCut: the kernel gets exactly the cut that a step specifies.
 func TestPacketsCut(t *testing.T) {
 	env, _ := badlyWired(2, 1)
 	env.Lease = 2 * time.Second
@@ -282,7 +281,7 @@ func TestPacketsCut(t *testing.T) {
 	}
 }
 
-// TestPacketsBounds: what an answer cannot beat, and what it needs at most.
+// TestPacketsBounds: the minimum and maximum time of an answer.
 func TestPacketsBounds(t *testing.T) {
 	for _, c := range []struct {
 		cut         agent.Cut
@@ -299,7 +298,7 @@ func TestPacketsBounds(t *testing.T) {
 	}
 }
 
-// TestPacketsCan: a kernel that has not what it takes is told of before the run.
+// TestPacketsCan: a kernel that lacks a feature is reported before the run.
 func TestPacketsCan(t *testing.T) {
 	lacks := errors.New("no such expression")
 	for _, step := range []Step{

@@ -17,23 +17,22 @@ import (
 	"lockcheck/history"
 )
 
-// partition cuts its targets off from its peers: both directions are dropped,
-// in the network namespaces of the targets.
+// partition cuts its targets off from its peers, in both directions, in the network namespaces of the targets.
 type partition struct {
 	env Environment
 	id  string
-	// cuts names for each target the nodes that it is cut off from.
+	// cuts lists for each target the nodes that it is cut off from.
 	cuts        map[*clusters.Node][]*clusters.Node
 	targets     []*clusters.Node
-	inboundOnly bool // drop only what is sent to the targets
+	inboundOnly bool // drop only packets to the targets
 	dropped     int64
-	// probed counts the packets that our own probes lost.
+	// probed counts the packets of our own probes that the cut dropped.
 	probed int64
-	// open has the probes that were answered before the cut, and must be answered after it.
+	// open has the probes that were answered before the cut. They must be answered again after it.
 	open   map[probe]bool
 	healed map[*clusters.Node]bool
-	// doubt has the nodes on which an attempt to heal has failed: what the cut had met
-	// there is unknown if it is gone all the same.
+	// doubt has the nodes on which an attempt to heal has failed. If the cut is gone there nevertheless, its
+	// counters are unknown.
 	doubt   map[*clusters.Node]bool
 	unknown bool
 }
@@ -46,9 +45,8 @@ func partitionKind() Kind {
 	}
 }
 
-// oneWayKind is a partition in one direction: of a connection, which needs both,
-// nothing is left in either case, but a target is still heard for a while that no
-// longer hears.
+// oneWayKind is a partition in one direction. A connection needs both directions, so it breaks in either case.
+// But for a while the target's packets still arrive although it receives none.
 func oneWayKind() Kind {
 	kind := partitionKind()
 	kind.Name, kind.Summary = history.OneWay, "drop the packets from the peers to the targets, but not those back (nftables)"
@@ -72,7 +70,7 @@ func newCut(env Environment, order Order) (*partition, error) {
 func cutBy(env Environment, order Order) *partition {
 	return &partition{
 		env: env, id: order.ID, cuts: order.Cuts,
-		// Where every node is a target, as in a ring, some may be cut off from nobody.
+		// If every node is a target, as in a ring, some may be cut off from no other node.
 		targets: slices.DeleteFunc(slices.Clone(order.Targets), func(n *clusters.Node) bool { return len(order.Cuts[n]) == 0 }),
 		healed:  make(map[*clusters.Node]bool),
 		doubt:   make(map[*clusters.Node]bool),
@@ -95,8 +93,8 @@ func newPartition(env Environment, order Order) (Fault, error) {
 	return p, nil
 }
 
-// randomPartition cuts off one server, one worker, or half of them all, for longer than a holder
-// that is not heard keeps its lock.
+// randomPartition cuts off one server, one worker, or half of all nodes, for longer than a silent holder keeps
+// its lock.
 func randomPartition(rng *rand.Rand, env Environment, step *Step) {
 	if step.Target == "" {
 		step.Target = []string{roleOne, roleOneWorker, roleHalves}[rng.IntN(3)]
@@ -105,13 +103,13 @@ func randomPartition(rng *rand.Rand, env Environment, step *Step) {
 }
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
-	p.look(ctx)
+	p.recordOpen(ctx)
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
 		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), InboundOnly: p.inboundOnly})
 	})
 }
 
-// addresses of those that a target is cut off from.
+// addresses are the addresses of the nodes that a target is cut off from.
 func (p *partition) addresses(node *clusters.Node) []string {
 	var addresses []string
 	for _, peer := range p.cuts[node] {
@@ -120,8 +118,8 @@ func (p *partition) addresses(node *clusters.Node) []string {
 	return addresses
 }
 
-// Heal is retried for the nodes on which it failed: the counters of the others
-// are gone with their rules.
+// Heal is retried only for the nodes on which it failed, because the counters of the others are gone with their
+// rules.
 func (p *partition) Heal(ctx context.Context) (Healing, error) {
 	moment := agent.Moment{}
 	for _, node := range p.targets {
@@ -139,8 +137,7 @@ func (p *partition) Heal(ctx context.Context) (Healing, error) {
 	return Healing{Moment: moment, Dropped: p.others()}, nil
 }
 
-// others is how many packets that are not ours have met the cut; nil if that is not
-// known.
+// others is how many packets besides our probes have met the cut; nil if unknown.
 func (p *partition) others() *int64 {
 	if p.unknown {
 		return nil
@@ -149,8 +146,8 @@ func (p *partition) others() *int64 {
 	return &dropped
 }
 
-// healNode heals a node if there is anything to heal: the cut may have failed, or an
-// attempt to heal it have succeeded without a word.
+// healNode heals a node if its cut exists. The cut may have failed, or an earlier attempt to heal may have
+// succeeded without an answer.
 func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Moment, int64, error) {
 	cuts, err := node.Host.Cuts(ctx)
 	if err != nil {
@@ -168,16 +165,16 @@ func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Mo
 // probeTimeout is how long a connection may take before it counts as cut off.
 const probeTimeout = 300 * time.Millisecond
 
-// closedPort is one that nobody serves (tcpmux, RFC 1078), so that any node can be probed, whether it
-// serves or not. A refusal costs one packet each way and leaves nothing open, of which later packets
-// would look as if others than us had met the rules.
+// closedPort is a port on which nothing listens (tcpmux, RFC 1078), so that any node can be probed, whether it
+// serves or not. A refusal costs one packet each way and leaves no connection open. Later packets of a
+// connection would be counted as other traffic.
 const closedPort = "1"
 
-// probesAtOnce bounds how many probes are under way: of the largest clusters that are usual all are, so
-// that a proof takes one probeTimeout.
+// probesAtOnce bounds concurrent probes. It covers the largest usual clusters, so a proof takes one
+// probeTimeout.
 const probesAtOnce = 64
 
-// probe is an attempt of our own to connect from one node to another.
+// probe is our own attempt to connect from one node to another.
 type probe struct{ from, to *clusters.Node }
 
 func (p probe) try(ctx context.Context) error {
@@ -201,8 +198,8 @@ func tryAll(ctx context.Context, probes []probe) []error {
 	return results
 }
 
-// describeProbes names each pair once, and nodes that are paired with the same ones together:
-// "n1, n2 cannot reach w1, w2; n3 cannot reach w1".
+// describeProbes names each pair once, and groups nodes with the same peers: "n1, n2 cannot reach w1, w2; n3
+// cannot reach w1".
 func describeProbes(probes []probe, verb string) string {
 	var from []*clusters.Node
 	to := make(map[*clusters.Node][]*clusters.Node)
@@ -229,9 +226,9 @@ func describeProbes(probes []probe, verb string) string {
 	return strings.Join(clauses, "; ")
 }
 
-// probes lists the probes of all pairs that the cut claims. Where only what is sent to a target is
-// dropped the target asks, and the answer gets lost; elsewhere each side asks the other. Both of a pair
-// may be targets, and each probe is listed once.
+// probes lists the probes of all pairs that are to be cut. With inboundOnly only the target asks, and the
+// answer is dropped. Otherwise each side asks the other. Both nodes of a pair may be targets, and each probe is
+// listed once.
 func (p *partition) probes() []probe {
 	var all []probe
 	known := make(map[probe]bool)
@@ -252,9 +249,9 @@ func (p *partition) probes() []probe {
 	return all
 }
 
-// look notes which probes are answered before the cut. The others show nothing later: another cut may be
-// in force, or the two may never have been able to connect.
-func (p *partition) look(ctx context.Context) {
+// recordOpen stores which probes are answered before the cut. The others prove nothing later: another cut may be in
+// force, or the nodes may never have been able to connect.
+func (p *partition) recordOpen(ctx context.Context) {
 	p.open = make(map[probe]bool)
 	probes := p.probes()
 	for i, err := range tryAll(ctx, probes) {
@@ -264,15 +261,15 @@ func (p *partition) look(ctx context.Context) {
 	}
 }
 
-// across chooses a target and a peer of it.
+// across chooses a target and one of its peers.
 func (p *partition) across() (from, to *clusters.Node) {
-	from = p.targets[0] // who has at least one
+	from = p.targets[0] // every target has at least one peer
 	return from, p.cuts[from][0]
 }
 
-// Prove shows of every pair that is claimed to be cut that an attempt to connect, which was answered
-// before, gets no answer any more. Of a pair without an answer before, as under another cut, the
-// rules are all that can tell; but an answer now disproves the cut there, too.
+// Prove shows for every pair of the cut that a connection attempt, which was answered before, gets no answer
+// now. For a pair without an answer before, as under another cut, only the rules can be checked. But an answer
+// now disproves the cut there, too.
 func (p *partition) Prove(ctx context.Context) (string, error) {
 	if _, err := p.rules(ctx); err != nil {
 		return "", err
@@ -307,15 +304,15 @@ func (p *partition) Prove(ctx context.Context) (string, error) {
 	return strings.Join(evidence, "; "), nil
 }
 
-// countProbe notes what our own probe added to the counters: a cut that nobody
-// else met was not exercised.
+// countProbe stores what our own probes added to the counters, because a cut that no other packet met was not
+// exercised.
 func (p *partition) countProbe(ctx context.Context) (err error) {
-	p.probed, err = p.met(ctx)
+	p.probed, err = p.countMet(ctx)
 	return err
 }
 
-// met is how many packets have met the rules so far.
-func (p *partition) met(ctx context.Context) (int64, error) {
+// countMet is how many packets have met the rules so far.
+func (p *partition) countMet(ctx context.Context) (int64, error) {
 	all := int64(0)
 	for _, node := range p.targets {
 		met, err := node.Host.Dropped(ctx, p.id)
@@ -327,7 +324,7 @@ func (p *partition) met(ctx context.Context) (int64, error) {
 	return all, nil
 }
 
-// rules shows that the kernel of each target lists the cut.
+// rules checks that the kernel of each target lists the cut.
 func (p *partition) rules(ctx context.Context) (string, error) {
 	for _, node := range p.targets {
 		cuts, err := node.Host.Cuts(ctx)
@@ -341,7 +338,7 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 	return "rules in place", nil
 }
 
-// rulesGone lists the nodes on which other cuts are in force once ours is gone.
+// rulesGone checks that our cut is gone and lists the nodes on which other cuts are in force.
 func (p *partition) rulesGone(ctx context.Context) (others map[*clusters.Node]bool, err error) {
 	others = make(map[*clusters.Node]bool)
 	for _, node := range p.involved() {
@@ -359,8 +356,8 @@ func (p *partition) rulesGone(ctx context.Context) (others map[*clusters.Node]bo
 	return others, nil
 }
 
-// ProveHealed shows that our rules are gone, and that every pair can connect again that could before,
-// unless another cut is in force on one of the two by now.
+// ProveHealed shows that our rules are gone, and that every pair that could connect before can connect again,
+// unless another cut is in force on one of its nodes.
 func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 	answered := make(map[probe]bool)
 	return poll(ctx, func(ctx context.Context) (string, error) {

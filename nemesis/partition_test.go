@@ -16,21 +16,21 @@ import (
 	"lockcheck/history"
 )
 
-// wire is a Host that only has a network: cuts are rows of a table. What the real
-// one does is tested on Docker, for a test must not cut off the machine it runs on.
+// wire is a Host that only has a network, whose cuts are entries of a map. Real cuts are tested on Docker,
+// because a test must not cut off its machine.
 type wire struct {
 	agent.Host
 	name        string
-	all         map[string]*wire    // by name, which is the address too
+	all         map[string]*wire    // by name, which is also the address
 	cuts        map[string][]string // id to addresses
-	dropped     int64               // told of each cut
-	ineffective bool                // keeps the table, but cuts nothing
-	spares      []string            // addresses that it cuts nothing from
-	deaf        []string            // addresses that never answer it
-	deafened    []string            // addresses that do not answer it any more after a cut
-	fails       int                 // how many attempts to heal will fail
-	refuses     bool                // cuts
-	mute        bool                // heals, and says that it could not
+	dropped     int64               // reported for each cut
+	ineffective bool                // records cuts, but drops nothing
+	spares      []string            // addresses that its cuts do not affect
+	deaf        []string            // addresses that never answer this node
+	deafened    []string            // addresses that no longer answer this node after a cut
+	fails       int                 // how many attempts to heal fail
+	refuses     bool                // Cut fails
+	mute        bool                // heals, but reports a failure
 }
 
 func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
@@ -57,14 +57,14 @@ func (w *wire) Heal(_ context.Context, id string) (agent.Moment, int64, error) {
 	return agent.Moment{From: history.Now(), To: history.Now()}, w.dropped, nil
 }
 
-// Dropped tells what our own probe lost: nothing, on this wire.
+// Dropped returns what our own probes lost: nothing, on this wire.
 func (w *wire) Dropped(context.Context, string) (int64, error) { return 0, nil }
 
 func (w *wire) Cuts(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(w.cuts)), nil
 }
 
-// Answer loses the answer of a node that this one is cut off from, and of one that is cut off from it.
+// Answer loses the answer if either node is cut off from the other.
 func (w *wire) Answer(_ context.Context, address string, _ time.Duration) (time.Duration, error) {
 	host, _, _ := net.SplitHostPort(address)
 	switch {
@@ -133,7 +133,7 @@ func TestPartition(t *testing.T) {
 			at:    history.Unproven, evidence: "w1 can still reach n1; n1 can still reach w1", dropped: 2,
 		},
 		{
-			// One pair of four: to probe any other one would have proven the cut.
+			// One pair of four: a probe of any other pair would have proven the cut.
 			name: "one pair is not cut", target: "w1,w2", from: "n1,n2",
 			spoil: func(w map[string]*wire) { w["w2"].spares = []string{"n2"} },
 			want:  append([]string{"applied p", "unproven p"}, healed...),
@@ -164,7 +164,7 @@ func TestPartition(t *testing.T) {
 			at:    history.ProvenHealed, evidence: "rules gone; w1 can reach n2; n2 can reach w1", dropped: 2,
 		},
 		{
-			// What w1 counted is known although w2 had to be asked again.
+			// The count of w1 is kept although w2 had to be asked again.
 			name: "healed at the second attempt", target: "w1,w2",
 			spoil: func(w map[string]*wire) { w["w2"].fails = 1 },
 			want:  append([]string{"applied p", "proven p"}, healed...),
@@ -235,8 +235,8 @@ func TestPartitionAddresses(t *testing.T) {
 	}
 }
 
-// TestOneWayMet: a target that nobody talks to has met no cut, however often the kernels
-// repeat what was left of our own probe; one that somebody talks to has.
+// TestOneWayMet: without other traffic a target has met no cut, however often the kernels repeat our own probe.
+// With other traffic it has.
 func TestOneWayMet(t *testing.T) {
 	spec, _ := clusters.ByName("redis")
 	m := newMatrix(t, spec)
@@ -254,7 +254,7 @@ func TestOneWayMet(t *testing.T) {
 					t.Errorf("who is cut off gets %v", err)
 				}
 			}
-			// Longer than it takes until an answer is repeated.
+			// Longer than until an answer is retransmitted.
 			step := Step{ID: "p", Fault: history.OneWay, Target: "w1", For: Span{Plus: 2*retransmission + 500*time.Millisecond}}
 			d.nemesis(m.env, step).Run(bounded(t), plenty)
 			if f := d.stage("p", history.Proven); f.Evidence != "w1 cannot reach n1" {

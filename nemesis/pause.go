@@ -12,8 +12,8 @@ import (
 	"lockcheck/history"
 )
 
-// pause stops all processes of its targets by SIGSTOP: what a long garbage
-// collection, a swapped-out page or a stopped virtual machine does to them.
+// pause stops all processes of its targets with SIGSTOP. It has the effect of a long garbage collection, a
+// swapped-out page or a stopped virtual machine.
 type pause struct{ targets []*clusters.Node }
 
 func pauseKind() Kind {
@@ -28,8 +28,8 @@ func pauseKind() Kind {
 	}
 }
 
-// randomPause outlasts the lease, or the connection that stands for one, if its length is open:
-// shorter ones have no effect.
+// randomPause outlasts the lease, or the connection in place of a lease, unless the length is given. Shorter
+// pauses have no effect.
 func randomPause(rng *rand.Rand, env Environment, step *Step) {
 	if env.Pause > 0 {
 		step.For = Span{Plus: env.Pause}
@@ -39,7 +39,7 @@ func randomPause(rng *rand.Rand, env Environment, step *Step) {
 	step.For = Span{Leases: 1, Plus: env.Silence + half + time.Duration(rng.Int64N(int64(2*half)))}
 }
 
-// UsualPause is about how long random pauses are with a lease, if their length is open.
+// UsualPause is the approximate length of random pauses for a lease, unless the length is given.
 func UsualPause(lease time.Duration) time.Duration { return lease + time.Second }
 
 func (p *pause) Apply(ctx context.Context) (agent.Moment, error) { return p.signal(ctx, agent.Stop) }
@@ -85,14 +85,14 @@ func processStates(ctx context.Context, node *clusters.Node, stopped bool) (stri
 	return node.Name + ": " + strings.Join(states, ", "), nil
 }
 
-// pollInterval and pollTimeout bound how evidence is waited for.
+// pollInterval and pollTimeout bound the wait for evidence.
 const (
 	pollInterval = time.Millisecond
 	pollTimeout  = 5 * time.Second
 )
 
-// poll asks until there is no error, or it took too long. The error is that of the last
-// answer: a question that was broken off tells nothing.
+// poll asks until there is no error, or until it took too long. The error is that of the last complete
+// question, because a cancelled one says nothing.
 func poll(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func poll(ctx context.Context, ask func(context.Context) (string, error)) (strin
 	}
 }
 
-// pollEach polls one node after the other, and returns the evidence of all.
+// pollEach polls one node after the other, and joins their evidence.
 func pollEach(ctx context.Context, nodes []*clusters.Node, ask func(context.Context, *clusters.Node) (string, error)) (string, error) {
 	var seen []string
 	for _, node := range nodes {

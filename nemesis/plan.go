@@ -10,8 +10,8 @@ import (
 	"lockcheck/clusters/agent"
 )
 
-// Plan tells why the schedule cannot be executed here, before anything is done.
-// A role that only the run can resolve is checked on any node that it may mean.
+// Plan returns why the schedule cannot be executed here, before anything is done. A role that only the run can
+// resolve is checked on every node that it may mean.
 func (n *Nemesis) Plan() error {
 	for _, step := range n.Schedule.Steps {
 		if _, known := KindByName(step.Fault); !known {
@@ -28,7 +28,7 @@ func (n *Nemesis) Plan() error {
 	}
 	for _, step := range n.Schedule.Steps {
 		if n.unsupported(step) != nil {
-			continue // it may be left out
+			continue // the step may be left out
 		}
 		if err := n.hopeless(step); err != nil {
 			return fmt.Errorf("step %q: %w", step.ID, err)
@@ -40,7 +40,7 @@ func (n *Nemesis) Plan() error {
 	return nil
 }
 
-// Unsupported lists the steps whose faults are not supported here, with why.
+// Unsupported lists the steps whose faults are not supported here, with the reasons.
 func (n *Nemesis) Unsupported() []*UnsupportedError {
 	var all []*UnsupportedError
 	for _, step := range n.Schedule.Steps {
@@ -67,7 +67,7 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 		if !slices.ContainsFunc(n.Environment.Servers, canLead) {
 			return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: agent.ErrNoLeader}
 		}
-		// It may be any of those that can be a target of it; the run will tell.
+		// The leader may be any server that supports the fault; only the run can tell.
 		nodes = resolver{can: n.can(step)}.able(nodes)
 	}
 	for _, node := range nodes {
@@ -81,7 +81,7 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 // Why a moment never comes.
 var (
 	errNoQueue = errors.New("no attempt waits for its turn")
-	// ErrNoRenewals is why none is in flight.
+	// ErrNoRenewals is why no renewal is ever in flight.
 	ErrNoRenewals = errors.New("no worker renews by calls of its own")
 )
 
@@ -98,13 +98,13 @@ func (n *Nemesis) lacksMoment(step Step) error {
 	return nil
 }
 
-// canLead says whether a server can be one that leads others.
+// canLead says whether a server's kind has a leader.
 func canLead(node *clusters.Node) bool {
 	_, can := node.Server.Probes.(agent.LeaderProbe)
 	return can
 }
 
-// possible lists the nodes that a step may hit.
+// possible lists the nodes that a step may affect.
 func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
 	r := resolver{env: n.Environment, rng: n.anyOrder(), can: n.can(step)}
 	targets, err := r.anyOf(step.Target)
@@ -119,10 +119,10 @@ func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
 	return slices.Concat(targets, peersIn(cuts, targets)), err
 }
 
-// anyOrder is for who only asks which nodes a role may mean.
+// anyOrder is a random source for checks that only ask which nodes a role may mean.
 func (n *Nemesis) anyOrder() *rand.Rand { return rand.New(rand.NewPCG(n.Schedule.Seed, 1)) }
 
-// peersIn lists those that the targets are kept apart from.
+// peersIn lists the nodes that the targets are separated from.
 func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node) []*clusters.Node {
 	var peers []*clusters.Node
 	for _, target := range targets {
@@ -135,7 +135,7 @@ func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node)
 	return peers
 }
 
-// can returns what a step's kind of fault says of nodes.
+// can returns a function that says why the step's fault cannot be inflicted on a node.
 func (n *Nemesis) can(step Step) func(*clusters.Node) error {
 	kind, known := KindByName(step.Fault)
 	if !known {

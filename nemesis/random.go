@@ -15,11 +15,10 @@ import (
 // Request asks for a kind of fault in a random schedule.
 type Request struct {
 	Fault  string
-	Target string // "" for what the kind prefers
+	Target string // "" for the kind's default
 }
 
-// ParseRequests reads a list as in "pause,clock" or "pause:one server". "none"
-// and "" are the empty list.
+// ParseRequests reads a list such as "pause,clock" or "pause:one server". "none" and "" are the empty list.
 func ParseRequests(text string) ([]Request, error) {
 	if text == "" || text == "none" {
 		return nil, nil
@@ -35,7 +34,7 @@ func ParseRequests(text string) ([]Request, error) {
 	return requests, nil
 }
 
-// UnknownKindError names a fault that there is not.
+// UnknownKindError names a fault that does not exist.
 type UnknownKindError struct{ Name string }
 
 func (e *UnknownKindError) Error() string {
@@ -43,17 +42,16 @@ func (e *UnknownKindError) Error() string {
 }
 
 const (
-	// firstFault is how long the workers are left alone at the start.
+	// firstFault is how long the workers are undisturbed at the start.
 	firstFault = 500 * time.Millisecond
-	// randomSequence holds all steps of a random schedule: one fault at a time, so
-	// that what happened can be attributed to it.
+	// randomSequence is the sequence of all steps of a random schedule. Only one fault is in force at a time,
+	// so that its effects can be attributed to it.
 	randomSequence = "random"
 )
 
-// Random makes a schedule from a seed: one fault after another, each of the
-// requests equally often, an interval apart on average, until the length is filled.
-// Each request is in it at least once even if there is no time for it: a run without
-// a fault that was asked for must not look like one that withstood it.
+// Random makes a schedule from a seed. Faults come one after another, on average an interval apart, until the
+// length is filled, and each request equally often. Each request occurs at least once even if there is no time
+// for it. A run without a requested fault must not look like one that withstood it.
 func Random(seed uint64, requests []Request, env Environment, interval, length time.Duration) (Schedule, error) {
 	schedule := Schedule{Seed: seed}
 	if len(requests) == 0 {
@@ -89,21 +87,21 @@ func randomStep(rng *rand.Rand, request Request, env Environment) Step {
 	return step
 }
 
-// spread draws how far into a hold the faults of holders strike: a lock that is wrong only once its
-// lease was renewed would pass if its holders were always struck as they begin. A run has few such
-// faults, so each fault of a kind is a golden section of the hold further than the one before, from
-// a start that is drawn: of any three in a row one is in the last two fifths. The start comes from
-// random numbers of its own, so that the other draws of a seed stay as they are.
+// spread chooses how far into a hold faults of the holder strike. A lock that is wrong only after a renewal
+// would pass if holders were always struck at the beginning. A run has few such faults, so each fault of a kind
+// strikes a golden section of the hold further than the previous one, from a random start. Of any three
+// consecutive faults one strikes in the last two fifths. The start comes from a separate random source, so that
+// the seed's other choices stay the same.
 type spread struct {
 	rng  *rand.Rand
-	next map[string]float64 // by fault: the share of what a fault can be late by
+	next map[string]float64 // by fault: the next position, as a share of the latest one
 }
 
 func newSpread(seed uint64) spread {
 	return spread{rng: rand.New(rand.NewPCG(seed, 2)), next: make(map[string]float64)}
 }
 
-// into is how far into a hold a step strikes; no time where it waits for none.
+// into is how far into a hold a step strikes; zero if the step waits for no hold.
 func (s spread) into(step Step, env Environment) Span {
 	latest := latestInto(step, env)
 	if latest <= 0 {
@@ -118,16 +116,15 @@ func (s spread) into(step Step, env Environment) Span {
 }
 
 const (
-	// strikeTime is what a fault takes to come about after its moment, and a little more: it must
-	// still meet the holder.
+	// strikeTime is how long a fault takes to strike after its moment, with a margin. It must still hit the
+	// holder.
 	strikeTime = 50 * time.Millisecond
-	// strikeShare is the part of a hold that is left for that where it is longer.
+	// strikeShare is the share of a long hold that is left as margin: one tenth.
 	strikeShare = 10
 )
 
-// latestInto is how far into a hold a fault of the holder can strike at the latest; 0 or less for
-// any other step. A holder that can still act is struck early enough for its lease to run out
-// before it leaves.
+// latestInto is the latest position in a hold at which a fault of the holder can strike; 0 or less for any
+// other step. A holder that can still act is struck early enough for its lease to run out within the hold.
 func latestInto(step Step, env Environment) time.Duration {
 	kind, _ := KindByName(step.Fault)
 	latest := env.Hold - max(strikeTime, env.Hold/strikeShare)
@@ -140,7 +137,7 @@ func latestInto(step Step, env Environment) time.Duration {
 	return latest - env.Lease - env.Silence
 }
 
-// rounded keeps files readable.
+// rounded rounds to ms, to keep files readable.
 func rounded(s Span) Span {
 	s.Plus = s.Plus.Round(time.Millisecond)
 	return s

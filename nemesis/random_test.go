@@ -35,7 +35,7 @@ func TestParseRequests(t *testing.T) {
 	}
 }
 
-// TestRandom looks at what must be true of every random schedule.
+// TestRandom checks what must hold for every random schedule.
 func TestRandom(t *testing.T) {
 	const interval, length = time.Second, 30 * time.Second
 	env := Environment{Lease: 2 * time.Second}
@@ -50,7 +50,7 @@ func TestRandom(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", text, seed, err)
 			}
-			free := time.Duration(0) // when the step before is over
+			free := time.Duration(0) // when the previous step is over
 			for _, step := range s.Steps {
 				at := step.After.Of(env.Lease)
 				if step.Sequence != randomSequence || at < free || at < firstFault {
@@ -66,13 +66,13 @@ func TestRandom(t *testing.T) {
 					t.Fatalf("%s, seed %d: a clock moved by %s ends no lease of %s", text, seed, step.Step, env.Lease)
 				}
 			}
-			asOften(t, requests, s)
+			checkEqualShares(t, requests, s)
 		}
 	}
 }
 
-// asOften fails the test if the requests are not in a schedule equally often.
-func asOften(t *testing.T, requests []Request, s Schedule) {
+// checkEqualShares fails the test if the requests do not occur equally often in a schedule.
+func checkEqualShares(t *testing.T, requests []Request, s Schedule) {
 	t.Helper()
 	least, most := len(s.Steps), 0
 	for _, request := range requests {
@@ -84,7 +84,7 @@ func asOften(t *testing.T, requests []Request, s Schedule) {
 		}
 		for _, other := range requests {
 			if request.Target == "" && other.Fault == request.Fault && other.Target != "" {
-				return // its steps cannot be told from those of the other
+				return // its steps look like those of the other request
 			}
 		}
 		least, most = min(least, n), max(most, n)
@@ -112,8 +112,7 @@ func TestRandomSeed(t *testing.T) {
 	}
 }
 
-// TestRandomSilence: a cut or a stop lasts for longer than a lock that ends with its connection, or by
-// its lease.
+// TestRandomSilence: a cut or a stop outlasts a lock that ends with its connection or its lease.
 func TestRandomSilence(t *testing.T) {
 	for _, env := range []Environment{{Lease: 2 * time.Second}, {Silence: 5 * time.Second}} {
 		for _, kind := range []string{"partition", "one-way", "pause", "freeze", "crash"} {
@@ -130,8 +129,8 @@ func TestRandomSilence(t *testing.T) {
 	}
 }
 
-// TestRandomTooShort: a fault that was asked for and never came must be missed by
-// the checker, so it is in the schedule even if there is no time for it.
+// TestRandomTooShort: every requested fault is in the schedule even if there is no time for it, so that the
+// checker reports it as missing.
 func TestRandomTooShort(t *testing.T) {
 	requests := []Request{{Fault: "pause"}, {Fault: "clock"}}
 	s, err := Random(1, requests, Environment{Lease: time.Second}, time.Second, time.Millisecond)
@@ -144,7 +143,7 @@ func TestRandomTooShort(t *testing.T) {
 	}
 }
 
-// TestRandomTarget: a target that was named is the one that is hit.
+// TestRandomTarget: a requested target is used.
 func TestRandomTarget(t *testing.T) {
 	targets := func(request Request) []string {
 		var all []string

@@ -11,14 +11,14 @@ import (
 	"lockcheck/clusters"
 )
 
-// Roles that a target can be named by, apart from the names of nodes. one,
-// minority, majority and all mean servers unless "worker" or "workers" follows.
+// Roles that a target may have besides names of nodes. one, minority, majority and all mean servers unless
+// "worker" or "workers" follows.
 const (
 	roleActor     = "actor"    // the worker whose moment a step waited for
 	roleHolder    = "holder"   // the worker that has just entered its section
-	roleWaiter    = "waiter"   // a worker outside of it, of those that ask for the lock if there are any
+	roleWaiter    = "waiter"   // a worker outside its section; those that ask for the lock come first
 	roleLeader    = "leader"   // the server that leads the others
-	roleFollower  = "follower" // a server that does not
+	roleFollower  = "follower" // any other server
 	roleOne       = "one"
 	roleMinority  = "minority"
 	roleMajority  = "majority"
@@ -26,13 +26,13 @@ const (
 	roleServers   = "servers"
 	roleWorkers   = "workers"
 	roleHalves    = "halves" // half of all servers and workers, from the other half
-	roleRing      = "ring"   // all servers, each from those that are not next to it
-	roleBridge    = "bridge" // half of the servers from the other half, but for one that sees all
+	roleRing      = "ring"   // all servers, each separated from those that are not its neighbours
+	roleBridge    = "bridge" // half of the servers from the other half, except one that sees all
 	roleOneWorker = "one worker"
 )
 
-// Roles lists those that a target can be named by; one worker stands for all that can have
-// "worker" or "workers" after them.
+// Roles lists the roles of a target. "one worker" stands for all roles that may be followed by "worker" or
+// "workers".
 func Roles() []string {
 	return []string{
 		roleHolder, roleActor, roleWaiter, roleLeader, roleFollower, roleOne, roleMinority, roleMajority, roleAll,
@@ -44,9 +44,8 @@ func Roles() []string {
 type resolver struct {
 	env Environment
 	rng *rand.Rand
-	// actor is the worker that a step waited for, "" if it waited for none. It has then just
-	// entered its section, if entered. inside has those that are in theirs, in the order in
-	// which they entered.
+	// actor is the worker that a step waited for; "" if it waited for none. With entered it has just entered
+	// its section. inside has the workers in their sections, in the order of entry.
 	actor   string
 	entered bool
 	inside  []string
@@ -55,13 +54,12 @@ type resolver struct {
 	gone func(worker string) bool
 	// asks says whether a worker asks for a lock at the moment; nil if none does.
 	asks func(worker string) bool
-	// can says why a node cannot be a target of the fault, for which "one" is then another;
-	// nil if all can.
+	// can says why a node cannot be a target of the fault; nil if all can. "one" then chooses another node.
 	can func(*clusters.Node) error
 }
 
-// able lists the nodes that can be a target of the fault; all of them if none can, so that
-// it is said why.
+// able lists the nodes that can be a target of the fault. It lists all nodes if none can, so that the reason is
+// reported.
 func (r resolver) able(nodes []*clusters.Node) []*clusters.Node {
 	if r.can == nil {
 		return nodes
@@ -73,7 +71,7 @@ func (r resolver) able(nodes []*clusters.Node) []*clusters.Node {
 	return able
 }
 
-// workers lists those that live.
+// workers lists the living workers.
 func (r resolver) workers() []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return r.gone != nil && r.gone(n.Name) })
 }
@@ -81,7 +79,7 @@ func (r resolver) workers() []*clusters.Node {
 // nodes lists servers and living workers.
 func (r resolver) nodes() []*clusters.Node { return slices.Concat(r.env.Servers, r.workers()) }
 
-// holder is the worker that has entered its section last, "" if none is inside.
+// holder is the worker that entered its section last; "" if none is inside.
 func (r resolver) holder() string {
 	switch {
 	case r.entered:
@@ -92,13 +90,12 @@ func (r resolver) holder() string {
 	return ""
 }
 
-// busy says whether a worker is inside its section, or is the one that a step waited for,
-// which may have left it by now.
+// busy says whether a worker is inside its section, or is the actor, which may have left its section by now.
 func (r resolver) busy(n *clusters.Node) bool {
 	return n.Name == r.actor || slices.Contains(r.inside, n.Name)
 }
 
-// waiters are the workers outside of their sections: those that ask for the lock, or all if none does.
+// waiters are the workers outside their sections: those that ask for the lock, or all of them if none asks.
 func (r resolver) waiters() []*clusters.Node {
 	outside := slices.DeleteFunc(r.workers(), r.busy)
 	asking := slices.DeleteFunc(slices.Clone(outside), func(n *clusters.Node) bool { return r.asks == nil || !r.asks(n.Name) })
@@ -148,10 +145,10 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 	return r.listed(text)
 }
 
-// namesPattern is what a list of names looks like.
+// namesPattern matches a list of node names.
 var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
 
-// canMean says whether a text is a role or a list of names in any cluster.
+// canMean says whether a text is a role, or a list of names that some cluster may have.
 func canMean(text string) bool {
 	switch text {
 	case roleActor, roleHolder, roleWaiter, roleLeader, roleFollower, roleServers, roleWorkers:
@@ -160,7 +157,7 @@ func canMean(text string) bool {
 	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
 }
 
-// roles lists the words that a target can be.
+// roles lists the possible targets, for messages.
 func roles() []string {
 	return []string{
 		roleHolder, roleActor, roleWaiter, roleLeader, roleFollower, roleOne, roleOneWorker, roleMinority, roleMajority, roleAll,
@@ -168,10 +165,10 @@ func roles() []string {
 	}
 }
 
-// workerNames is what a list of names of workers looks like.
+// workerNames matches a list of worker names.
 var workerNames = regexp.MustCompile(`^w[0-9]+( *, *w[0-9]+)*$`)
 
-// MeansWorkers says whether a target is one worker or some, and no server.
+// MeansWorkers says whether a target means workers only.
 func MeansWorkers(target string) bool {
 	_, of, _ := strings.Cut(target, " ")
 	switch {
@@ -181,7 +178,7 @@ func MeansWorkers(target string) bool {
 	return workerNames.MatchString(target)
 }
 
-// shape says whether a role is one that only faults between nodes have.
+// shape says whether a role is only for faults between nodes.
 func shape(role string) bool { return role == roleHalves || role == roleRing || role == roleBridge }
 
 // atLeast returns all nodes if there are enough of them.
@@ -192,11 +189,10 @@ func (r resolver) atLeast(n int, nodes []*clusters.Node) ([]*clusters.Node, erro
 	return nodes, nil
 }
 
-// rolePattern is what share resolves.
+// rolePattern matches the roles that share resolves.
 var rolePattern = regexp.MustCompile(`^(one|minority|majority|all)( (server|servers|worker|workers))?$`)
 
-// anyOf resolves like targets, but a role that only the run can tell to all the
-// nodes that may have it.
+// anyOf resolves like targets, but resolves a role that only the run can resolve to all nodes that may have it.
 func (r resolver) anyOf(text string) ([]*clusters.Node, error) {
 	switch text {
 	case roleHolder, roleActor, roleWaiter:
@@ -232,7 +228,7 @@ func (r resolver) share(text string) (nodes []*clusters.Node, is bool, err error
 	return nodes, true, err
 }
 
-// some chooses n of the nodes and keeps their order.
+// some chooses n of the nodes at random and keeps their order.
 func (r resolver) some(n int, from []*clusters.Node) ([]*clusters.Node, error) {
 	if n == 0 || n > len(from) {
 		return nil, errNobody
@@ -256,7 +252,7 @@ func (r resolver) named(name string) ([]*clusters.Node, error) {
 // UnknownNodeError names a target that a cluster does not have.
 type UnknownNodeError struct {
 	Name  string
-	Known []string // the nodes that it has
+	Known []string // nodes of the cluster
 }
 
 func (e *UnknownNodeError) Error() string {
@@ -281,21 +277,21 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 	return nodes, nil
 }
 
-// cuts resolves whom each target of a step is kept apart from; nil for a fault that
-// is not one between nodes. Nobody is kept apart from itself.
+// cuts resolves the nodes that each target of a step is separated from; nil unless the fault is one between
+// nodes. No node is separated from itself.
 func (r resolver) cuts(step Step, targets []*clusters.Node) (map[*clusters.Node][]*clusters.Node, error) {
 	if kind, _ := KindByName(step.Fault); !kind.uses(UsesFrom) {
 		return nil, nil
 	}
 	switch {
-	case len(targets) == 0: // a role of servers, where there are none
+	case len(targets) == 0: // a role of servers in a cluster without servers
 		return nil, errNobody
 	case step.From == "" && step.Target == roleRing:
 		return ring(targets), nil
 	case step.From == "" && step.Target == roleBridge:
 		return bridge(targets, r.rng.IntN(len(targets))), nil
 	}
-	var named []*clusters.Node // from whom all targets are kept apart
+	var named []*clusters.Node // all targets are separated from these
 	if step.From != "" {
 		var err error
 		if named, err = r.targets(step.From); err != nil {
@@ -309,7 +305,7 @@ func (r resolver) cuts(step Step, targets []*clusters.Node) (map[*clusters.Node]
 	return cuts, nil
 }
 
-// peers are those that a target is kept apart from.
+// peers are the nodes that a target is separated from.
 func (r resolver) peers(step Step, target *clusters.Node, named []*clusters.Node) []*clusters.Node {
 	switch {
 	case step.From != "":

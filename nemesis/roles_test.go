@@ -13,8 +13,7 @@ import (
 	"lockcheck/clusters"
 )
 
-// fiveAndThree has five servers and three workers, each with a network and a
-// clock that can be moved.
+// fiveAndThree has five servers and three workers, each with a network and a movable clock.
 func fiveAndThree() Environment {
 	env := Environment{Lease: time.Second}
 	for i := range 5 {
@@ -26,8 +25,8 @@ func fiveAndThree() Environment {
 	return env
 }
 
-// TestRoles resolves each role with many seeds: it always means as many nodes as
-// it says, only those that it may mean, and with time each of them.
+// TestRoles resolves each role with many seeds. A role always resolves to the right number of permitted nodes,
+// and over many seeds to each of them.
 func TestRoles(t *testing.T) {
 	const servers, workers = "n1 n2 n3 n4 n5", "w1 w2 w3"
 	for _, c := range []struct {
@@ -91,7 +90,7 @@ func TestRolesOfNobody(t *testing.T) {
 	for _, c := range []struct {
 		role, holder string
 		env          Environment
-		nobody       bool // as opposed to a name that does not exist
+		nobody       bool // as opposed to an unknown name
 	}{
 		{"holder", "", fiveAndThree(), true},
 		{"waiter", "w1", single, true},
@@ -115,9 +114,9 @@ func TestRolesOfNobody(t *testing.T) {
 	}
 }
 
-// TestSeveralInside: where several workers are inside, the holder is who has entered last,
-// whatever the seed, and nobody of them waits. Who has just entered may have left. Of the others
-// those wait who ask, or all if nobody does.
+// TestSeveralInside: of several workers inside, the holder is the one that entered last, whatever the seed, and
+// none of them is a waiter. A worker that has just entered may have left. Of the other workers those that ask
+// are waiters, or all if none asks.
 func TestSeveralInside(t *testing.T) {
 	for _, c := range []struct {
 		entered, inside, asking string
@@ -132,7 +131,7 @@ func TestSeveralInside(t *testing.T) {
 		{"", "w1 w2 w3", "", "w3", ""},
 		{"", "", "w2 w3", "", "w2 w3"},
 		{"", "w1", "w3", "w1", "w3"},
-		{"w1", "w1", "w1", "w1", "w2 w3"}, // for another lock
+		{"w1", "w1", "w1", "w1", "w2 w3"}, // w1 asks for another lock
 	} {
 		for role, want := range map[string]string{roleHolder: c.holder, roleWaiter: c.waiter} {
 			met := make(map[string]bool)
@@ -154,7 +153,7 @@ func TestSeveralInside(t *testing.T) {
 	}
 }
 
-// peersOf lists whom any of the targets is kept apart from.
+// peersOf lists the nodes that any of the targets is separated from.
 func peersOf(r resolver, step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
 	cuts, err := r.cuts(step, targets)
 	return peersIn(cuts, targets), err
@@ -162,13 +161,13 @@ func peersOf(r resolver, step Step, targets []*clusters.Node) ([]*clusters.Node,
 
 func TestPeers(t *testing.T) {
 	for _, c := range []struct{ target, from, want string }{
-		{"n1", "", "w1 w2 w3"}, // servers from all workers
+		{"n1", "", "w1 w2 w3"}, // servers are separated from all workers
 		{"n1,n2", "", "w1 w2 w3"},
-		{"w1", "", "n1 n2 n3 n4 n5"}, // workers from all servers
+		{"w1", "", "n1 n2 n3 n4 n5"}, // workers are separated from all servers
 		{"w1,w2", "", "n1 n2 n3 n4 n5"},
 		{"w1", "n4,n5", "n4 n5"},
 		{"n1", "n2", "n2"},
-		{"n1", "servers", "n2 n3 n4 n5"}, // nobody is cut off from itself
+		{"n1", "servers", "n2 n3 n4 n5"}, // no node is cut off from itself
 	} {
 		r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(1, 1))}
 		targets, err := r.targets(c.target)
@@ -185,7 +184,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersOfEach: servers and workers as targets of one step are kept apart each from the others' kind.
+// TestPeersOfEach: of a server and a worker in one step, the server is separated from workers and the worker
+// from servers.
 func TestPeersOfEach(t *testing.T) {
 	for _, target := range []string{"n1,w1", "w1,n1"} {
 		r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(1, 1))}
@@ -206,7 +206,7 @@ func TestPeersOfEach(t *testing.T) {
 	}
 }
 
-// TestHalves: both sides together are everything, and nothing is on both.
+// TestHalves: the two sides together are all nodes, and no node is on both.
 func TestHalves(t *testing.T) {
 	env := fiveAndThree()
 	everything := slices.Sorted(slices.Values(names(env.Nodes())))
@@ -232,7 +232,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestPlan tells before a run what cannot be done, and not what can.
+// TestPlan refuses before a run what cannot be done, and nothing else.
 func TestPlan(t *testing.T) {
 	cut, clock, pause := Step{Fault: "partition"}, Step{Fault: "clock", Step: Span{Plus: time.Minute}}, Step{Fault: "pause"}
 	on := func(s Step, target, from string) Step {
@@ -243,7 +243,7 @@ func TestPlan(t *testing.T) {
 		name  string
 		step  Step
 		spoil func(*Environment)
-		// node on which it is not supported; "" if it is or that is not the matter
+		// node that does not support the fault; "" if all do, or if another error is expected
 		node string
 		want string // part of the error; "" for none
 	}{

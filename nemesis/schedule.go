@@ -15,57 +15,54 @@ import (
 	"lockcheck/internal/yamlfile"
 )
 
-// Schedule says which faults are inflicted, on whom and when.
+// Schedule says which faults are inflicted, on which nodes and when.
 type Schedule struct {
-	// Seed decides everything that a role leaves open.
+	// Seed determines everything that a role leaves open.
 	Seed  uint64 `yaml:"seed"`
 	Steps []Step `yaml:"steps"`
-	// Executed is what became of it, as stored with a run. It is ignored when a
-	// schedule is read to be executed.
+	// Executed has the faults as they were inflicted, stored with a run. ReadSchedule drops it.
 	Executed []Execution `yaml:"executed,omitempty"`
 }
 
-// Step is one fault, or a row of equal ones.
+// Step is one fault, or a series of equal faults.
 type Step struct {
 	ID     string `yaml:"id,omitempty"` // by default the name of the fault and a number
 	Fault  string `yaml:"fault"`
-	Target string `yaml:"target,omitempty"` // role or names; see resolve
-	// From is whom a fault of the network keeps the targets apart from: by default
-	// servers from all workers, workers from all servers.
+	Target string `yaml:"target,omitempty"` // role or names; see resolver.targets
+	// From is what a network fault separates the targets from. By default servers are separated from all
+	// workers, and workers from all servers.
 	From string `yaml:"from,omitempty"`
-	// For is how long it lasts: of a kill, how long a server stays dead, for which
-	// no time at all is fine.
+	// For is how long the fault lasts. For a kill it is how long a server stays dead, and may be zero.
 	For Span `yaml:"for,omitempty"`
 	// Step is how far a clock is moved.
 	Step Span `yaml:"step,omitempty"`
-	// Speed is how many seconds a clock tells a second.
+	// Speed is the speed of a clock, in seconds of the clock per second.
 	Speed float64 `yaml:"speed,omitempty"`
-	// Loss is the share of packets that is lost, between 0 and 1.
+	// Loss is the share of dropped packets, between 0 and 1.
 	Loss float64 `yaml:"loss,omitempty"`
-	// Delay is how long each packet is held back, a quarter more or less.
+	// Delay is how long each packet is held back, with a jitter of a quarter.
 	Delay Span `yaml:"delay,omitempty"`
-	// Rate is how many bytes a second go on in each direction.
+	// Rate limits each direction, in bytes a second.
 	Rate int64 `yaml:"rate,omitempty"`
 
-	// After is the earliest time, from the moment at which the workers start.
+	// After is the earliest time, counted from the start of the workers.
 	After Span `yaml:"after,omitempty"`
-	// When waits for a moment: one of the When constants. All but WhenFailover are of a
-	// worker: Of, or any.
+	// When waits for a moment, one of the When constants. All except WhenFailover are moments of a worker: the
+	// worker Of, or any.
 	When string `yaml:"when,omitempty"`
 	Of   string `yaml:"of,omitempty"`
-	// Into is how long that moment has then lasted. A call in flight does not last.
+	// Into is how long the moment must have lasted. A call in flight has no duration.
 	Into Span `yaml:"into,omitempty"`
-	// Needs lists earlier steps that must have been applied before this one is
-	// armed.
+	// Needs lists earlier steps that must have been applied before this step waits for its time.
 	Needs []string `yaml:"needs,omitempty"`
-	// Sequence names steps that are never in force together: each waits until the one
-	// before it of the same name is healed.
+	// Sequence names steps that are never in force together: each waits until the previous one of the same name
+	// is healed.
 	Sequence string `yaml:"sequence,omitempty"`
-	// Lane is what files of earlier versions call Sequence; ReadSchedule moves it there.
+	// Lane is the name of Sequence in files of earlier versions; ReadSchedule moves it to Sequence.
 	Lane string `yaml:"lane,omitempty"`
-	// Every repeats the step, counted from one start to the next; 0 for once.
+	// Every repeats the step, measured from start to start; 0 for a single fault.
 	Every Span `yaml:"every,omitempty"`
-	// Times bounds the repetitions; 0 for as often as there is time.
+	// Times bounds the repetitions; 0 for as many as there is time for.
 	Times int `yaml:"times,omitempty"`
 }
 
@@ -75,7 +72,7 @@ type Execution struct {
 	Fault   string   `yaml:"fault"`
 	Targets []string `yaml:"targets,flow"`
 	Peers   []string `yaml:"peers,flow,omitempty"`
-	At      Span     `yaml:"at"`  // from the moment at which the workers started
+	At      Span     `yaml:"at"`  // from the start of the workers
 	For     Span     `yaml:"for"` // until it was healed
 }
 
@@ -100,8 +97,7 @@ func ReadSchedule(r io.Reader) (Schedule, error) {
 	return schedule, nil
 }
 
-// Fixed returns the schedule with all times as long as they are for a lock with the lease,
-// so that a lock with another one meets the same faults.
+// Fixed resolves all lengths for a lock with the lease, so that a lock with another lease gets the same faults.
 func (s Schedule) Fixed(lease time.Duration) Schedule {
 	s.Steps = slices.Clone(s.Steps)
 	for i := range s.Steps {
@@ -126,7 +122,7 @@ type StepError struct {
 func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step, e.Err) }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Check gives steps without a name one, and tells what is wrong with them.
+// Check names the steps without an ID, and validates all steps.
 func (s *Schedule) Check() error {
 	known := make(map[string]bool)
 	for i := range s.Steps {
@@ -138,7 +134,7 @@ func (s *Schedule) Check() error {
 			return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("id", "another step has it")})
 		}
 		for _, id := range step.Needs {
-			// Only earlier ones: steps that need each other would never begin.
+			// Only earlier steps: steps that need each other would never begin.
 			if !known[id] {
 				return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("needs", "%q is no step before it", id)})
 			}
@@ -176,13 +172,13 @@ func (s *Step) check() error {
 		return wrong("into", "goes with when: holding, queued, lost or failover")
 	case (s.Target == roleActor || s.From == roleActor) && !s.ofWorker():
 		return wrong("target", "%s goes with when:, and the moment of a worker", roleActor)
-	case !s.Into.IsZero() && s.Into.never():
+	case !s.Into.IsZero() && s.Into.neverPositive():
 		return wrong("into", "must not be negative")
-	case s.For.never() && !(kind.Momentary && s.For.IsZero()):
+	case s.For.neverPositive() && !(kind.Momentary && s.For.IsZero()):
 		return wrong("for", "must be positive")
-	case !s.Every.IsZero() && s.Every.never():
+	case !s.Every.IsZero() && s.Every.neverPositive():
 		return wrong("every", "must not be negative")
-	case !s.After.IsZero() && s.After.never():
+	case !s.After.IsZero() && s.After.neverPositive():
 		return wrong("after", "must not be negative")
 	case s.Times < 0:
 		return wrong("times", "must not be negative")
@@ -207,15 +203,15 @@ func (s *Step) check() error {
 	return s.checkPackets(kind)
 }
 
-// ofWorker says whether the step waits for the moment of a worker.
+// ofWorker says whether the step waits for a moment of a worker.
 func (s Step) ofWorker() bool { return s.When != "" && s.When != WhenFailover }
 
-// wrong says what is wrong with a field.
+// wrong is an error about a field of a step.
 func wrong(field, format string, args ...any) error {
 	return &yamlfile.FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// fits tells which of its times makes no sense with the lease of the lock.
+// fits returns which length of the step makes no sense for the lease of the lock.
 func (s Step) fits(lease time.Duration) error {
 	if lasts := s.For.Of(lease); lasts <= 0 && !s.For.IsZero() {
 		return fmt.Errorf("for: %s is %s for this lock; it must be positive", s.For, lasts)
@@ -235,8 +231,7 @@ func (s Step) fits(lease time.Duration) error {
 	return nil
 }
 
-// Began says whether the step began a fault: those of a step that is repeated are
-// numbered.
+// Began says whether a fault with this ID came from the step. The faults of a repeated step are numbered.
 func (s Step) Began(fault string) bool {
 	rest, is := strings.CutPrefix(fault, s.ID)
 	if !is || rest == "" || s.Every.IsZero() {
@@ -247,7 +242,7 @@ func (s Step) Began(fault string) bool {
 	return numbered && err == nil
 }
 
-// Faults lists the kinds of faults in it, sorted.
+// Faults lists the kinds of faults in the schedule, sorted.
 func (s Schedule) Faults() []string {
 	var kinds []string
 	for _, step := range s.Steps {
@@ -257,9 +252,9 @@ func (s Schedule) Faults() []string {
 	return slices.Compact(kinds)
 }
 
-// Least is the time that faults must be given, and the kind that needs it: one of each kind
-// has to last as long as its step says. More is needed where steps wait for more than a
-// time. It is "" and 0 of a schedule without steps.
+// Least is the minimum time that the schedule needs, and the kind of fault that determines it. One fault of
+// each kind must last as long as its step says. Steps that wait for an event need more. Least is "" and 0 for a
+// schedule without steps.
 func (s Schedule) Least(lease time.Duration) (fault string, least time.Duration) {
 	earliest := make(map[string]time.Duration)
 	for _, step := range s.Steps {
@@ -276,8 +271,7 @@ func (s Schedule) Least(lease time.Duration) (fault string, least time.Duration)
 	return fault, least
 }
 
-// Without returns the schedule without some of its steps. The steps that need
-// them no longer do.
+// Without returns the schedule without some of its steps. Other steps no longer need them.
 func (s Schedule) Without(ids ...string) Schedule {
 	var steps []Step
 	for _, step := range s.Steps {

@@ -41,8 +41,8 @@ executed:
 		t.Fatal(err)
 	}
 	want := Schedule{Seed: 7, Steps: []Step{
-		// What a step leaves open: its name, the role that its fault is made for, and
-		// that a holder is hit as it enters its section.
+		// Defaults of a step: its ID, the default role of its fault, and that a holder is hit when it enters
+		// its section.
 		{ID: "pause-1", Fault: "pause", Target: "holder", When: WhenHolding, For: Span{1, time.Second}},
 		{
 			ID: "cut", Fault: "partition", Target: "w1", From: "n1,n2",
@@ -67,7 +67,7 @@ executed:
 	}
 }
 
-// TestReadScheduleOld: in files of earlier versions a sequence is called lane.
+// TestReadScheduleOld: files of earlier versions call a sequence a lane.
 func TestReadScheduleOld(t *testing.T) {
 	got, err := ReadSchedule(strings.NewReader("steps:\n  - {fault: pause, for: 1s, lane: random}\n"))
 	if err != nil || len(got.Steps) != 1 || got.Steps[0].Sequence != "random" || got.Steps[0].Lane != "" {
@@ -75,8 +75,7 @@ func TestReadScheduleOld(t *testing.T) {
 	}
 }
 
-// TestReadScheduleMalformed has one mistake each in a schedule that is otherwise
-// good, and what the error must say.
+// TestReadScheduleMalformed makes one mistake each in a valid schedule, and checks the error.
 func TestReadScheduleMalformed(t *testing.T) {
 	const good = "steps:\n  - fault: pause\n    for: 1s\n"
 	if _, err := ReadSchedule(strings.NewReader(good)); err != nil {
@@ -148,8 +147,8 @@ func TestReadScheduleMalformed(t *testing.T) {
 	}
 }
 
-// TestScheduleLeases: a length that makes sense for some lease is accepted when
-// a schedule is read, and judged when the lock is known.
+// TestScheduleLeases: a length that is valid for some lease is accepted when a schedule is read, and checked
+// when the lock is known.
 func TestScheduleLeases(t *testing.T) {
 	const text = "steps:\n  - {fault: pause, for: lease-1500ms, after: lease-1500ms, every: lease-1500ms}\n"
 	schedule, err := ReadSchedule(strings.NewReader(text))
@@ -172,7 +171,7 @@ func TestScheduleLeases(t *testing.T) {
 	}
 }
 
-// TestDelayFits: a delay that is too short or too long is found before the run.
+// TestDelayFits: a delay that is too short or too long is refused before the run.
 func TestDelayFits(t *testing.T) {
 	for _, c := range []struct {
 		delay Span
@@ -224,8 +223,8 @@ func written(t testing.TB, s Schedule) string {
 	return text.String()
 }
 
-// sameAgain fails the test if a schedule is not read back as it was written.
-func sameAgain(t testing.TB, s Schedule) {
+// checkRoundTrip fails the test if a schedule changes when it is written and read.
+func checkRoundTrip(t testing.TB, s Schedule) {
 	t.Helper()
 	text := written(t, s)
 	again, err := ReadSchedule(strings.NewReader(text))
@@ -247,9 +246,9 @@ func TestScheduleRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameAgain(t, s)
+		checkRoundTrip(t, s)
 	}
-	// What became of a run is stored with its schedule, and not executed again.
+	// Executed faults are stored with the schedule and dropped when it is read.
 	s := Schedule{Steps: []Step{{Fault: "pause", For: Span{Leases: 1}}}}
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
@@ -262,8 +261,7 @@ func TestScheduleRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzReadSchedule: no text makes the reader fall over, and what it accepts can be
-// stored and read back.
+// FuzzReadSchedule: no text crashes the reader, and an accepted schedule survives writing and reading.
 func FuzzReadSchedule(f *testing.F) {
 	for _, text := range []string{
 		"", "steps:\n", "steps:\n  - fault: pause\n    for: lease+1s\n",
@@ -276,7 +274,7 @@ func FuzzReadSchedule(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := ReadSchedule(strings.NewReader(text)); err == nil {
-			sameAgain(t, s)
+			checkRoundTrip(t, s)
 		}
 	})
 }

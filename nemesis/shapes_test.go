@@ -27,8 +27,7 @@ func sees(nodes []*clusters.Node, cuts map[*clusters.Node][]*clusters.Node, node
 	return seen
 }
 
-// TestRing: each node sees a majority that has itself in it, and no two see the
-// same one.
+// TestRing: each node sees a majority that contains itself, and no two nodes see the same one.
 func TestRing(t *testing.T) {
 	for n := minRing; n <= 9; n++ {
 		nodes := numbered(n)
@@ -47,8 +46,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRingOfThree is the control: with three nodes there is nobody to be cut off
-// from, and the shape is refused.
+// TestRingOfThree is the control: with three nodes no node is cut off, and the shape is refused.
 func TestRingOfThree(t *testing.T) {
 	if cuts := ring(numbered(3)); len(cuts) != 0 {
 		t.Errorf("three nodes are cut: %v", cuts)
@@ -58,7 +56,7 @@ func TestRingOfThree(t *testing.T) {
 	}
 }
 
-// TestBridge: one node sees all, the others see their own half and it.
+// TestBridge: one node sees all nodes. The others see their own half and that node.
 func TestBridge(t *testing.T) {
 	for n := minBridge; n <= 7; n++ {
 		nodes := numbered(n)

@@ -9,16 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Span is a length of time that may depend on the lease of the lock under
-// test, so that one schedule fits several locks: "3s", "lease", "lease+1s",
-// "2*lease-500ms". The zero value is no time.
+// Span is a length of time that may depend on the lease of the lock under test, so that one schedule fits
+// several locks: "3s", "lease", "lease+1s", "2*lease-500ms". The zero value is zero time.
 type Span struct {
 	Leases float64
 	Plus   time.Duration
 }
 
-// Of returns the span for a lock with the lease. A lock without one counts as
-// having a lease of a second.
+// Of returns the length for a lock with the lease. A lock without a lease counts as having one of a second.
 func (s Span) Of(lease time.Duration) time.Duration {
 	if lease == 0 {
 		lease = time.Second
@@ -26,11 +24,11 @@ func (s Span) Of(lease time.Duration) time.Duration {
 	return time.Duration(s.Leases*float64(lease)) + s.Plus
 }
 
-// IsZero reports whether it is no time; such spans are left out of files.
+// IsZero reports whether the span is zero. Zero spans are left out of files.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// never reports whether it is no positive length of time for any lease.
-func (s Span) never() bool { return s.Leases <= 0 && s.Plus <= 0 }
+// neverPositive reports whether the span is positive for no lease.
+func (s Span) neverPositive() bool { return s.Leases <= 0 && s.Plus <= 0 }
 
 var spanPattern = regexp.MustCompile(`^(?:(-)?(?:([0-9.]+)\*)?lease)?([+-]?[0-9].*)?$`)
 

@@ -10,7 +10,7 @@ func TestParseSpan(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want Span
-		back string // how it is written; "" for text itself
+		back string // written form; "" for text itself
 	}{
 		{"3s", Span{Plus: 3 * time.Second}, ""},
 		{"1m30s", Span{Plus: 90 * time.Second}, ""},
@@ -27,7 +27,7 @@ func TestParseSpan(t *testing.T) {
 		{"0.5*lease", Span{Leases: 0.5}, ""},
 		{"-1.5*lease+2s", Span{-1.5, 2 * time.Second}, ""},
 		{"0*lease+2s", Span{Plus: 2 * time.Second}, "2s"},
-		// Factors that strconv would write with an exponent, which is no span.
+		// strconv would write these factors with an exponent, which a span does not allow.
 		{"1000000*lease", Span{Leases: 1e6}, ""},
 		{"0.00001*lease", Span{Leases: 1e-5}, ""},
 	} {
@@ -78,7 +78,7 @@ func TestSpanOf(t *testing.T) {
 	}
 }
 
-// TestSpanRoundTrip: whatever a span is, what is written for it is read as it.
+// TestSpanRoundTrip: every span is read back as it was written.
 func TestSpanRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 10_000 {

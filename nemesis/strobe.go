@@ -10,18 +10,18 @@ import (
 	"lockcheck/history"
 )
 
-// strobePeriod is how long a strobing clock stays where it is: shorter than any
-// lease, longer than a server takes to tell its time.
+// strobePeriod is how long a strobing clock keeps an offset. It is shorter than any lease and longer than a
+// server takes to report its time.
 const strobePeriod = 200 * time.Millisecond
 
-// strobe moves the wall clock of servers to and fro until it is healed, as two
-// sources of time do that disagree.
+// strobe moves the wall clock of servers back and forth until it is healed, as two time sources that disagree
+// do.
 type strobe struct {
 	clock
 	stop chan struct{}
 	done sync.WaitGroup
 	once sync.Once
-	// failed is why the last of the moves failed that did; read it when done.
+	// failed is the last failed move's error; read it after done.
 	failed error
 }
 
@@ -47,7 +47,7 @@ func (s *strobe) Apply(ctx context.Context) (agent.Moment, error) {
 	return moment, nil
 }
 
-// swing moves the clocks until it is told to stop.
+// swing moves the clocks back and forth until stop is closed.
 func (s *strobe) swing(ctx context.Context) error {
 	ticker := time.NewTicker(strobePeriod)
 	defer ticker.Stop()
@@ -66,12 +66,12 @@ func (s *strobe) swing(ctx context.Context) error {
 		_, err := s.set(ctx, offset)
 		cancel()
 		if err != nil {
-			failed = err // the next one may succeed
+			failed = err // the next move may succeed
 		}
 	}
 }
 
-// Prove waits until the servers have told both times.
+// Prove waits until the servers have reported both times.
 func (s *strobe) Prove(ctx context.Context) (string, error) {
 	away, err := s.read(ctx, s.step)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *strobe) Heal(ctx context.Context) (Healing, error) {
 	return s.clock.Heal(ctx)
 }
 
-// ProveHealed also tells if the clocks did not move all the time.
+// ProveHealed also reports if some moves failed.
 func (s *strobe) ProveHealed(ctx context.Context) (string, error) {
 	evidence, err := s.clock.ProveHealed(ctx)
 	if err == nil && s.failed != nil {

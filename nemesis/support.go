@@ -6,24 +6,23 @@ import (
 	"lockcheck/clusters"
 )
 
-// Support says whether faults of a kind are supported on some servers, and on
-// workers next to them; nil for yes, else why not.
+// Support says why faults of a kind are not supported on some servers, and on their workers; nil if they are.
 type Support struct {
 	Servers, Workers error
 }
 
-// Support tells what can be known of that before anything was started: whether
-// the kernel and the processor allow it, only a run can tell.
+// Support returns what is known before anything is started. Whether the kernel and the processor allow a fault
+// only a run can tell.
 func (k Kind) Support(spec clusters.Spec) Support {
 	servers, workers := spec.Plan(spec.Nodes, 1)
 	env := Environment{Servers: servers, Workers: workers}
 	return Support{Servers: k.anyOf(env, servers), Workers: k.anyOf(env, workers)}
 }
 
-// errNoServers is why nothing can be done to the servers of a lock without any.
+// errNoServers is why a lock without servers supports no fault of servers.
 var errNoServers = errors.New("there are none")
 
-// anyOf returns nil if any of the nodes can be a target of the fault, else why one cannot.
+// anyOf returns nil if any of the nodes supports the fault, else the reason of the last node.
 func (k Kind) anyOf(env Environment, nodes []*clusters.Node) error {
 	why := errNoServers
 	for _, node := range nodes {

@@ -10,7 +10,7 @@ import (
 	"lockcheck/history"
 )
 
-// slowHost takes its time for what it is asked.
+// slowHost answers slowly.
 type slowHost struct {
 	agent.Host
 	continues, offers time.Duration
@@ -26,7 +26,7 @@ func (h slowHost) Offers(context.Context, agent.Cut) error {
 	return nil
 }
 
-// TestSlowOffer: while one node takes its time to say what its kernel has, faults of others go on.
+// TestSlowOffer: while one node is slow to say what its kernel offers, faults of other nodes continue.
 func TestSlowOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, wires := badlyWired(1, 2)
@@ -48,7 +48,8 @@ func TestSlowOffer(t *testing.T) {
 	})
 }
 
-// TestSlowContinue: while a worker takes its time to go on others are dealt with, and a pause of it waits.
+// TestSlowContinue: while a worker is slow to continue, other workers are handled, and a new pause of this
+// worker waits.
 func TestSlowContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, wires := wired(1, 2)
@@ -81,8 +82,7 @@ func TestSlowContinue(t *testing.T) {
 	})
 }
 
-// TestWatchClose: what deals with a worker that was caught has ended when the watch is closed, and
-// nothing begins afterwards.
+// TestWatchClose: Close waits until every caught worker has been handled, and nothing is handled afterwards.
 func TestWatchClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dealt := NewWatch(), 0

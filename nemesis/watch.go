@@ -9,73 +9,72 @@ import (
 	"lockcheck/history"
 )
 
-// Watch follows the events of a run and knows which workers are inside their section: from
-// their first read under the lock until they give it up. It tells who waits for that of the
-// moments of the workers.
+// Watch follows the events of a run and tracks which workers are inside their section: from their first read
+// under the lock until they give it up. It reports moments of workers to waiting steps.
 type Watch struct {
 	mu      sync.Mutex
-	inside  []section            // in the order in which they were entered
-	asking  map[string]string    // the key that a worker asks for at the moment
-	entered map[string]int64     // when a worker entered the section that it is inside of, ns
-	until   map[string]ending    // of the validity of a grant that may be held
-	granted map[string]grantEnds // the last grant of a key that was not given back, as far as is on record
-	gone    map[string]bool      // workers that were killed
+	inside  []section            // in the order of entry
+	asking  map[string]string    // by worker: the key that it is acquiring
+	entered map[string]int64     // by worker: when it entered its current section, ns
+	until   map[string]ending    // by grant: the end of its validity
+	granted map[string]grantEnds // by key: the last grant that is not on record as released
+	gone    map[string]bool      // killed workers
 	waiting map[*wait]bool
-	held    map[heldBy]*heldWrite // writes held back
-	lasting bool                  // sections of replicas of an application: one may last for the whole run
-	// stray is told of a worker that was caught for a fault for which nobody waits; nil to tell nobody.
+	held    map[heldBy]*heldWrite // delayed writes
+	lasting bool                  // sections belong to replicas of an application, and may last for the whole run
+	// stray is called for a worker that was caught for a fault for which no step waits; nil for nothing.
 	stray func(worker, fault string)
-	// following has what deals with workers that were caught, and closed says that no more does.
+	// following tracks the goroutines that handle caught workers. After closed no more are started.
 	following sync.WaitGroup
 	closed    bool
 }
 
-// ending is that of a validity, in ns, and the timer that tells of it.
+// ending is the end of a validity, in ns, and the timer that reports it.
 type ending struct {
 	at    int64
 	timer *time.Timer
 }
 
-// grantEnds is a grant and the end of its validity, ns; 0 if it ends by no clock.
+// grantEnds is a grant and the end of its validity, ns; 0 if the validity has no end.
 type grantEnds struct {
 	grant string
 	until int64
 }
 
-// section is one that a worker is inside of, and the grant under which it is.
+// section is a worker's current section and its grant.
 type section struct{ worker, grant, key string }
 
-// heldBy is a fault that holds back a write of a worker.
+// heldBy is a fault that delays a write of a worker.
 type heldBy struct{ fault, worker string }
 
-// heldWrite is a write that was held back, and what became of it, "" if nothing yet.
+// heldWrite is a delayed write and its outcome; "" if not delivered yet.
 type heldWrite struct {
 	client  string
 	op      int64
 	outcome history.Type
 }
 
-// wait is for a moment of a worker, the named one or any; or for one to be caught for a fault.
+// wait waits for a moment of the named worker or of any, or for a worker to be caught for a fault.
 type wait struct {
 	moment, of string
 	fault      string
 	came       chan entry
-	// contended is told of a worker that was caught for the fault in an acquire of a key that somebody
-	// has, and the wait goes on; nil if that is as good.
+	// contended is called for a worker that was caught for the fault while the key that it acquires was held.
+	// The wait then continues. nil accepts such a worker.
 	contended func(worker, key string)
 }
 
-// entry is the moment of a worker, or of the servers.
+// entry is a moment of a worker, or of the servers.
 type entry struct {
 	worker string // "" for the servers
 	at     int64  // ns
-	what   string // happened then
-	// caught: it has stopped at a call, and must be let go. mine: by a fault that has that
-	// worker for a target.
+	what   string // description of the event
+	// caught: the worker has stopped at a call and must be released. mine: the fault that caught it also has it
+	// as a target.
 	caught, mine bool
 }
 
-// NewWatch returns a Watch that has seen nothing.
+// NewWatch returns a Watch without events.
 func NewWatch() *Watch {
 	return &Watch{
 		asking: make(map[string]string), entered: make(map[string]int64), until: make(map[string]ending),
@@ -83,7 +82,7 @@ func NewWatch() *Watch {
 	}
 }
 
-// Observe sees an event.
+// Observe processes an event.
 func (w *Watch) Observe(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,16 +91,16 @@ func (w *Watch) Observe(e history.Event) {
 		w.store(e)
 	case history.Nemesis, history.Harness, history.Service:
 	default:
-		if e.F == history.Started { // a replica that was killed is back
+		if e.F == history.Started { // a killed replica is back
 			delete(w.gone, e.Process)
 		}
-		if !w.gone[e.Process] { // a last word
+		if !w.gone[e.Process] { // else it is a late event of a killed worker
 			w.worker(e)
 		}
 	}
 }
 
-// worker sees what a worker does.
+// worker processes an event of a worker.
 func (w *Watch) worker(e history.Event) {
 	w.grants(e)
 	switch {
@@ -133,8 +132,8 @@ func (w *Watch) worker(e history.Event) {
 	}
 }
 
-// grants sees who has a key. Only the last grant counts: of a grant before it nothing needs to be on
-// record where the service took it away.
+// grants tracks who has a key. Only the last grant counts, because an earlier one that the service revoked need
+// not have any further event.
 func (w *Watch) grants(e history.Event) {
 	mine := w.granted[e.Key].grant == e.Grant
 	switch {
@@ -145,13 +144,13 @@ func (w *Watch) grants(e history.Event) {
 	}
 }
 
-// free says whether nobody has a key at a time, ns, by what is on record.
+// free says whether a key is free at a time, ns, as far as is on record.
 func (w *Watch) free(key string, at int64) bool {
 	last, held := w.granted[key]
 	return !held || last.until != 0 && last.until <= at
 }
 
-// awaitFree waits until nobody has a key by what is on record; it is false if ctx is done first.
+// awaitFree waits until a key is free as far as is on record; it returns false if ctx is done first.
 func (w *Watch) awaitFree(ctx context.Context, key string) bool {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -171,7 +170,7 @@ func (w *Watch) awaitFree(ctx context.Context, key string) bool {
 	}
 }
 
-// caught sees that a worker has stopped at a call.
+// caught handles a worker that has stopped at a call.
 func (w *Watch) caught(e history.Event) {
 	for waiting := range w.waiting {
 		switch {
@@ -191,15 +190,15 @@ func (w *Watch) caught(e history.Event) {
 	}
 }
 
-// follow deals with a worker that was caught while further events are observed.
+// follow handles a caught worker in the background, while further events are observed.
 func (w *Watch) follow(deal func()) {
 	if !w.closed {
 		w.following.Go(deal)
 	}
 }
 
-// Close waits until every worker that was caught has been dealt with. Workers that are caught later
-// stay stopped: call it when they are about to be removed.
+// Close waits until every caught worker has been handled. Workers that are caught later stay stopped, so call
+// it when they are about to be removed.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -207,14 +206,14 @@ func (w *Watch) Close() {
 	w.following.Wait()
 }
 
-// onStray tells f of who was caught for a fault for which nobody waits.
+// onStray sets the function for workers that were caught for a fault for which no step waits.
 func (w *Watch) onStray(f func(worker, fault string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stray = f
 }
 
-// moment tells those who wait for it.
+// moment passes a moment to the steps that wait for it.
 func (w *Watch) moment(moment, worker string, at int64, what string) {
 	for waiting := range w.waiting {
 		if waiting.moment == moment && (waiting.of == "" || waiting.of == worker) {
@@ -224,7 +223,7 @@ func (w *Watch) moment(moment, worker string, at int64, what string) {
 	}
 }
 
-// queue tells of the workers that wait for what another one has.
+// queue reports workers that wait for a key that another worker holds.
 func (w *Watch) queue(at int64) {
 	for worker, key := range w.asking {
 		if slices.ContainsFunc(w.inside, func(s section) bool { return s.key == key && s.worker != worker }) {
@@ -233,9 +232,9 @@ func (w *Watch) queue(at int64) {
 	}
 }
 
-// stillInside tells of the replica that holds its lock, the last one first. A leader takes its lock once, before the
-// first fault, so whoever waited for it to do so again would wait until the end of the run. Workers come out
-// of their sections soon, and faults meet them as they enter.
+// stillInside reports the replicas that hold their lock, the last one first. A leader takes its lock once,
+// before the first fault, so a step that waited for a new hold would wait until the end of the run. Workers
+// leave their sections soon, so faults hit them as they enter.
 func (w *Watch) stillInside() {
 	if !w.lasting {
 		return
@@ -245,8 +244,7 @@ func (w *Watch) stillInside() {
 	}
 }
 
-// vouch notes the end of the validity of a grant, and tells if it comes while the worker is
-// still inside.
+// vouch records the end of a grant's validity, and reports if the worker is still inside by then.
 func (w *Watch) vouch(e history.Event) {
 	if e.Until == 0 {
 		return
@@ -266,7 +264,7 @@ func (w *Watch) forgetEnd(grant string) {
 func (w *Watch) runOut(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.until[e.Grant].at != e.Until { // it was renewed, or given back
+	if w.until[e.Grant].at != e.Until { // it was renewed or released
 		return
 	}
 	delete(w.until, e.Grant)
@@ -275,7 +273,7 @@ func (w *Watch) runOut(e history.Event) {
 	}
 }
 
-// store sees what the resource does with writes that are held back.
+// store processes the resource's events about delayed writes.
 func (w *Watch) store(e history.Event) {
 	if e.F == history.Deferred {
 		w.held[heldBy{e.Note, e.Client}] = &heldWrite{client: e.Client, op: e.Op}
@@ -288,7 +286,7 @@ func (w *Watch) store(e history.Event) {
 	}
 }
 
-// deferred says whether a fault held back a write of a worker, and what became of it.
+// deferred says whether a fault delayed a write of a worker, and the write's outcome.
 func (w *Watch) deferred(fault, worker string) (arrived bool, outcome history.Type) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -320,7 +318,7 @@ func (w *Watch) remove(worker string) {
 	delete(w.entered, worker)
 }
 
-// Forget ignores a worker from now on: it was killed.
+// Forget ignores a worker from now on, because it was killed.
 func (w *Watch) Forget(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -329,15 +327,15 @@ func (w *Watch) Forget(worker string) {
 	w.remove(worker)
 }
 
-// killed says whether a worker is to be ignored.
+// killed says whether a worker is ignored.
 func (w *Watch) killed(worker string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gone[worker]
 }
 
-// await waits for a moment of a worker, the named one or any. Who waits in a queue by then
-// need not begin to, nor must a replica that holds its lock take it anew.
+// await waits for a moment of the named worker or of any. A worker that already waits in a queue counts, and so
+// does a replica that already holds its lock.
 func (w *Watch) await(ctx context.Context, moment, of string) (entry, error) {
 	waiting := &wait{moment: moment, of: of}
 	return w.wait(ctx, waiting, func() error {
@@ -349,7 +347,7 @@ func (w *Watch) await(ctx context.Context, moment, of string) (entry, error) {
 	})
 }
 
-// wait waits for a moment, or for a worker that has stopped at a call, which prepare asks for.
+// wait waits for a moment, or for a worker to be caught at a call, which prepare requests.
 func (w *Watch) wait(ctx context.Context, waiting *wait, prepare func() error) (entry, error) {
 	waiting.came = make(chan entry, 1)
 	w.mu.Lock()
@@ -368,14 +366,14 @@ func (w *Watch) wait(ctx context.Context, waiting *wait, prepare func() error) (
 	defer w.mu.Unlock()
 	delete(w.waiting, waiting)
 	select {
-	case e := <-waiting.came: // at the last moment: whom it names has stopped for it
+	case e := <-waiting.came: // it came at the last moment, and its worker has stopped for it
 		return e, nil
 	default:
 		return entry{}, err
 	}
 }
 
-// asks says whether a worker asks for a lock at the moment.
+// asks says whether a worker is waiting for an acquire.
 func (w *Watch) asks(worker string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -383,15 +381,14 @@ func (w *Watch) asks(worker string) bool {
 	return asks
 }
 
-// isInside says whether a worker is still inside the section that it entered at a time, ns.
+// isInside says whether a worker is still in the section that it entered at a time, ns.
 func (w *Watch) isInside(worker string, entered int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.entered[worker] == entered
 }
 
-// insiders returns the workers that are inside their section, in the order in which
-// they entered.
+// insiders returns the workers inside their sections, in the order of entry.
 func (w *Watch) insiders() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

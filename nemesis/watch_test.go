@@ -16,8 +16,8 @@ func reads(worker, grant string) history.Event {
 	return history.Event{Process: worker, Type: history.OK, F: history.Read, Grant: grant, Time: 1}
 }
 
-// TestWatch: a worker is inside from its first read under the lock until it gives
-// the lock up, whatever else happens.
+// TestWatch: a worker is inside from its first read under the lock until it gives the lock up, whatever else
+// happens.
 func TestWatch(t *testing.T) {
 	event := func(process string, kind history.Type, f history.Function) history.Event {
 		return history.Event{Process: process, Type: kind, F: f, Grant: "w1-1"}
@@ -57,7 +57,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestAsks: who asks for a lock does so until the answer, whatever that is.
+// TestAsks: a worker asks for a lock until the answer, whatever that is.
 func TestAsks(t *testing.T) {
 	w := NewWatch()
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// waits starts to wait for a worker, "" for any, and returns when that is so.
+// waits starts a wait for a worker, "" for any, and returns once it waits.
 func waits(t *testing.T, w *Watch, of string) <-chan entry {
 	t.Helper()
 	before := len(w.waiters())
@@ -104,7 +104,7 @@ func (w *Watch) waiters() map[*wait]bool {
 func TestAwait(t *testing.T) {
 	w := NewWatch()
 	w.Observe(reads("w1", "w1-1"))
-	// w1 is inside already: only entering counts, for what follows it at once.
+	// w1 is already inside. Only entering counts, because a fault must follow at once.
 	anyone, second := waits(t, w, ""), waits(t, w, "w2")
 	w.Observe(reads("w1", "w1-1"))
 	if n := len(w.waiters()); n != 2 {
@@ -133,11 +133,11 @@ func TestAwaitCancelled(t *testing.T) {
 	if n := len(w.waiters()); n != 0 {
 		t.Errorf("%d still wait", n)
 	}
-	w.Observe(reads("w1", "w1-1")) // must not meet a waiter that has gone
+	w.Observe(reads("w1", "w1-1")) // must not reach a waiter that has gone
 }
 
-// TestHoldsAlready: a fault of the holder meets a replica that took its lock before anybody waited for that, and has it
-// still. A worker that is inside is not met: the fault waits for the next one to enter.
+// TestHoldsAlready: a fault of the holder hits a replica that took its lock before the step waited and still
+// holds it. A worker that is already inside is not hit: the fault waits for the next one to enter.
 func TestHoldsAlready(t *testing.T) {
 	said := func(f history.Function) history.Event {
 		return history.Event{Process: "w1", Type: history.Info, F: f, Key: "k", Time: 7}
@@ -158,7 +158,7 @@ func TestHoldsAlready(t *testing.T) {
 				w.Observe(e)
 			}
 			over, cancel := context.WithCancel(context.Background())
-			cancel() // what has not come by then does not come
+			cancel() // whatever has not come by now never comes
 			e, err := w.await(over, WhenHolding, "w1")
 			switch {
 			case !c.met && err == nil:

@@ -9,8 +9,7 @@ import (
 	"lockcheck/history"
 )
 
-// wipe is a kill of servers that lose their disk as well: they come back as if
-// they had never been there.
+// wipe is a kill of servers that also lose their disk. They return as new servers.
 type wipe struct{ kill }
 
 func wipeKind() Kind {
@@ -35,7 +34,7 @@ func (w *wipe) Apply(ctx context.Context) (agent.Moment, error) {
 	if err != nil {
 		return moment, err
 	}
-	// Their processes are dead, and write no more.
+	// The processes are dead and write no more.
 	if _, err := w.kill.Prove(ctx); err != nil {
 		return moment, err
 	}
@@ -43,7 +42,7 @@ func (w *wipe) Apply(ctx context.Context) (agent.Moment, error) {
 	return agent.Moment{From: moment.From, To: wiped.To}, err
 }
 
-// Prove shows that no process is left on the targets, and no file.
+// Prove shows that no process and no file is left on the targets.
 func (w *wipe) Prove(ctx context.Context) (string, error) {
 	dead, err := w.kill.Prove(ctx)
 	if err != nil {
