@@ -1,5 +1,5 @@
-// Package clustertest gives tests what they need of the machine: a lockcheck
-// binary, a Docker engine or a reason to do without.
+// Package clustertest gives tests what they need from the machine: a lockcheck binary, and a Docker engine or a
+// skip.
 package clustertest
 
 import (
@@ -20,11 +20,10 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// folder is where the binary was built, for Main to remove; "" if it was not.
+// folder is where the binary was built, for Main to remove; "" if it was not built.
 var folder string
 
-// builtVariable names a binary of lockcheck that is up to date, which saves each package to link
-// one of its own.
+// builtVariable names an up-to-date binary of lockcheck, so that not every package has to link one.
 const builtVariable = "LOCKCHECK_TESTED"
 
 // build is the binary that all tests of a process share.
@@ -45,8 +44,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Binary builds lockcheck once and returns its path. TestMain of the package must
-// call Main.
+// Binary builds lockcheck once and returns its path. TestMain of the package must call Main.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := build()
@@ -56,7 +54,7 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// workerPrograms builds the programs of workers that are not lockcheck itself, next to the binary.
+// workerPrograms builds the worker programs that are not part of lockcheck, next to the binary.
 var workerPrograms = sync.OnceValue(func() error {
 	path, err := build()
 	if err != nil {
@@ -81,7 +79,7 @@ var workerPrograms = sync.OnceValue(func() error {
 	return nil
 })
 
-// WithWorkerPrograms is Binary, with the programs of workers next to it.
+// WithWorkerPrograms is Binary, with the worker programs next to it.
 func WithWorkerPrograms(t testing.TB) string {
 	t.Helper()
 	if err := workerPrograms(); err != nil {
@@ -90,12 +88,12 @@ func WithWorkerPrograms(t testing.TB) string {
 	return Binary(t)
 }
 
-// Alone gives the tests of this package the binary under a path that no other package uses, so that
-// they can tell their own processes from those of others. It belongs in front of Main.
+// Alone gives the tests of this package the binary under a path that no other package uses. They can then
+// distinguish their processes from those of other packages. Call it before Main.
 func Alone() error {
 	path := os.Getenv(builtVariable)
 	if path == "" {
-		return nil // they build one
+		return nil // the tests build one
 	}
 	var err error
 	if folder, err = os.MkdirTemp("", "lockcheck-test-"); err != nil {
@@ -120,17 +118,16 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// restVariable of the environment says that only the tests run which make test leaves out.
+// restVariable is an environment variable. If it is set, only the tests run that make test leaves out.
 const restVariable = "LOCKCHECK_REST"
 
-// Rest stands among the servers that Engine is told of for a test that make test leaves out,
-// whichever servers it starts.
+// Rest, as an argument of Engine, marks a test that make test leaves out, whatever servers it starts.
 const Rest = "rest"
 
-// usual are the servers whose tests make test runs. make test-all runs those of the others as well.
+// usual are the servers whose tests make test runs. make test-all also runs the others.
 var usual = []string{"redis", "redis5", "redis-aof", "etcd", "postgres"}
 
-// inRing skips a test that is not of the ones that run now.
+// inRing skips a test that does not belong to the ring that runs now.
 func inRing(t testing.TB, servers []string) {
 	t.Helper()
 	rest := slices.ContainsFunc(servers, func(s string) bool { return !slices.Contains(usual, s) })
@@ -144,16 +141,16 @@ func inRing(t testing.TB, servers []string) {
 	}
 }
 
-// StartsServers leaves a test out of -short, which is for what needs no servers. Those of the
-// embedded lock count: a run of it takes seconds.
+// StartsServers leaves a test out of -short, which is for tests without servers. Embedded servers count,
+// because a run with them takes seconds.
 func StartsServers(t testing.TB) {
 	t.Helper()
 	inRing(t, nil)
 }
 
-// Engine returns the Docker engine, for a test that starts such servers; none for those that make
-// test starts. Without an engine the test is skipped; in CI, where a skip would look like a pass, it
-// fails.
+// Engine returns the Docker engine for a test that starts the given servers; name none for a test that make
+// test always runs. Without an engine the test is skipped. In CI it fails, because a skip would look like a
+// pass.
 func Engine(t testing.TB, servers ...string) *engine.Engine {
 	t.Helper()
 	inRing(t, servers)
@@ -170,7 +167,7 @@ func Engine(t testing.TB, servers ...string) *engine.Engine {
 	return nil
 }
 
-// ClientLibraries leaves a test out of a build with the tag embedded, which has none.
+// ClientLibraries skips a test in a build with the tag embedded, which has no client libraries.
 func ClientLibraries(t testing.TB) {
 	t.Helper()
 	if clients.EmbeddedOnly {
@@ -178,12 +175,12 @@ func ClientLibraries(t testing.TB) {
 	}
 }
 
-// slowVariable of the environment says by which factor all bounds on waiting grow: 4 on a machine
-// that is four times slower than two idle processors.
+// slowVariable is an environment variable with the factor by which all waiting bounds grow: 4 on a machine that
+// is four times slower than two idle processors.
 const slowVariable = "LOCKCHECK_SLOW"
 
-// Slow returns a bound on waiting as it is on this machine. Bounds only decide when a test gives up:
-// a test that passes takes as long with any factor.
+// Slow returns a waiting bound adapted to this machine. Bounds only decide when a test gives up; a passing test
+// takes equally long with any factor.
 func Slow(limit time.Duration) time.Duration {
 	factor, err := strconv.ParseFloat(os.Getenv(slowVariable), 64)
 	if err != nil || factor < 1 {
@@ -192,8 +189,8 @@ func Slow(limit time.Duration) time.Duration {
 	return time.Duration(factor * float64(limit))
 }
 
-// Eventually calls ask until it returns no error. Once the limit has passed (see Slow),
-// it fails the test with the last error.
+// Eventually calls ask until it returns no error. After the limit (see Slow) it fails the test with the last
+// error.
 func Eventually(t testing.TB, limit time.Duration, ask func() error) {
 	t.Helper()
 	limit = Slow(limit)
@@ -210,7 +207,7 @@ func Eventually(t testing.TB, limit time.Duration, ask func() error) {
 	}
 }
 
-// NothingLeft says what a run has left on the engine, if there is one.
+// NothingLeft returns an error if a run has left objects on the engine. It is nil without an engine.
 func NothingLeft(run string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

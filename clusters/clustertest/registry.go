@@ -22,12 +22,12 @@ import (
 
 // Registry is a registry of images on the loopback of this machine.
 type Registry struct {
-	// Host is its name in those of images: address and port.
+	// Host is the registry part of image names: address and port.
 	Host   string
 	server *httptest.Server
 }
 
-// NewRegistry starts an empty one. It ends with the test, or when it is closed.
+// NewRegistry starts an empty registry. It ends with the test, or when it is closed.
 func NewRegistry(t testing.TB) *Registry {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -35,12 +35,11 @@ func NewRegistry(t testing.TB) *Registry {
 	return &Registry{Host: strings.TrimPrefix(server.URL, "http://"), server: server}
 }
 
-// Close ends it before the test does.
+// Close ends the registry before the test ends.
 func (r *Registry) Close() { r.server.Close() }
 
-// Push puts an image of the engine into the registry under another name, without the registry's
-// own, and returns the digest of its manifest. What is pulled by it is an image of its own, which
-// nobody else has, and which can be removed.
+// Push puts an image of the engine into the registry under another name (without Host), and returns the digest
+// of its manifest. An image pulled by that digest is a new image that nothing else uses, so it can be removed.
 func (r *Registry) Push(t testing.TB, docker *engine.Engine, ref, as string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image.tar")
@@ -73,7 +72,7 @@ func (r *Registry) Push(t testing.TB, docker *engine.Engine, ref, as string) str
 	return digest.String()
 }
 
-// published is the image with a label that no other has.
+// published returns the image with a unique label.
 func published(t testing.TB, image v1.Image) v1.Image {
 	t.Helper()
 	file, err := image.ConfigFile()

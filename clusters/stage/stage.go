@@ -13,31 +13,31 @@ import (
 	"sync"
 )
 
-// Command is the hidden command of the process that Serve is.
+// Command is the hidden command whose process runs Serve.
 const Command = "stage"
 
-// order is a line on the input of a stage: a program to start, or one of the others.
+// order is one line on the input of a stage. It starts a program, or is about the running one.
 type order struct {
 	Args  []string `json:"args,omitempty"`  // starts a program
-	Mark  Mark     `json:"mark,omitempty"`  // of that program
-	Input string   `json:"input,omitempty"` // goes to its input
-	End   bool     `json:"end,omitempty"`   // ends its input
+	Mark  Mark     `json:"mark,omitempty"`  // ends that program's outputs
+	Input string   `json:"input,omitempty"` // is written to its input
+	End   bool     `json:"end,omitempty"`   // closes its input
 }
 
-// Ending is how a program has ended.
+// Ending says how a program ended.
 type Ending struct {
 	Clean  bool   `json:"clean"` // exit status 0
 	Reason string `json:"reason"`
 }
 
-// Mark ends the outputs of one program: it begins with a byte that text does not have, and goes on
-// with what no program can know. Behind it on the output is an Ending, and the end of its line.
+// Mark marks the end of a program's outputs. It begins with a byte that text does not contain, followed by a
+// random text that no program can know. On standard output an Ending and a newline follow it.
 type Mark string
 
 func newMark() Mark { return "\x00" + Mark(rand.Text()) }
 
-// Serve runs programs one after another, each with the binary and its own arguments, until
-// the input ends. They write to the outputs themselves.
+// Serve runs programs one after another, each as the binary with its own arguments, until the input ends. They
+// write directly to the outputs.
 func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error {
 	orders := json.NewDecoder(input)
 	var program *exec.Cmd
@@ -46,7 +46,7 @@ func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error 
 	for {
 		var o order
 		if err := orders.Decode(&o); err != nil {
-			if program != nil { // whoever gave the orders is gone
+			if program != nil { // the harness is gone
 				_ = programInput.Close()
 				<-ended
 			}
@@ -58,7 +58,7 @@ func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error 
 		switch {
 		case o.Args != nil:
 			if program != nil {
-				<-ended // it has: nobody starts two at once
+				<-ended // the program has ended, because two never run at once
 			}
 			program = exec.Command(binary, o.Args...)
 			program.Stdout, program.Stderr = output, errorOutput
@@ -75,12 +75,12 @@ func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error 
 		case o.End:
 			_ = programInput.Close()
 		default:
-			_, _ = io.WriteString(programInput, o.Input) // one that has ended is told of anyhow
+			_, _ = io.WriteString(programInput, o.Input) // an error means that the program has ended, which is reported anyway
 		}
 	}
 }
 
-// writeEnding waits for the end of a program and marks it in its outputs.
+// writeEnding waits for the end of a program and writes its mark to both outputs.
 func writeEnding(program *exec.Cmd, mark Mark, output, errorOutput io.Writer) error {
 	e := Ending{Clean: true, Reason: "exit status 0"}
 	if err := program.Wait(); err != nil {
@@ -95,14 +95,14 @@ func writeEnding(program *exec.Cmd, mark Mark, output, errorOutput io.Writer) er
 	return errors.Join(err, outputErr)
 }
 
-// Input is that of a program, which ends with Close, by way of the stage that runs it.
+// Input is the input of a program, passed on by the stage that runs it. Close ends it.
 type Input struct {
 	mu     sync.Mutex
 	orders *json.Encoder
 	closed bool
 }
 
-// Start has a stage start a program, by the input of the stage. The mark ends its outputs.
+// Start orders a stage to start a program, through the input of the stage. The mark ends the program's outputs.
 func Start(input io.Writer, args []string) (*Input, Mark, error) {
 	i, mark := &Input{orders: json.NewEncoder(input)}, newMark()
 	return i, mark, i.order(order{Args: args, Mark: mark})
@@ -118,14 +118,14 @@ func (i *Input) order(o order) error {
 	return i.orders.Encode(o)
 }
 
-// Write implements io.Writer. Its error is io.ErrClosedPipe once the input was closed.
+// Write implements io.Writer. Its error is io.ErrClosedPipe after Close.
 func (i *Input) Write(p []byte) (int, error) { return len(p), i.order(order{Input: string(p)}) }
 
 // Close implements io.Closer.
 func (i *Input) Close() error { return i.order(order{End: true}) }
 
-// Output copies what a program writes to the output of its stage, and returns how it has ended.
-// Its error is io.EOF where the stage ended before.
+// Output copies a program's standard output from its stage's, and returns how the program ended. Its error is
+// io.EOF if the stage ended before the program.
 func Output(stream *bufio.Reader, mark Mark, to io.Writer) (Ending, error) {
 	text, err := untilMark(stream, mark, to)
 	if err != nil {
@@ -138,8 +138,8 @@ func Output(stream *bufio.Reader, mark Mark, to io.Writer) (Ending, error) {
 	return e, nil
 }
 
-// Errors copies what a program writes to the error output of its stage, to its end. Its error is
-// io.EOF where the stage ended before.
+// Errors copies a program's error output from its stage's, up to its end. Its error is io.EOF if the stage
+// ended before the program.
 func Errors(stream *bufio.Reader, mark Mark, to io.Writer) error {
 	_, err := untilMark(stream, mark, to)
 	return err
@@ -156,7 +156,7 @@ func untilMark(stream *bufio.Reader, mark Mark, to io.Writer) ([]byte, error) {
 		case at > 0:
 			part = part[:at]
 		case at == 0:
-			// The mark comes behind all that the program wrote, so that there is always so much.
+			// The mark follows everything that the program wrote, so this many bytes will always come.
 			begin, _ := stream.Peek(len(mark))
 			if string(begin) == string(mark) {
 				_, _ = stream.Discard(len(mark))
@@ -164,7 +164,7 @@ func untilMark(stream *bufio.Reader, mark Mark, to io.Writer) ([]byte, error) {
 			}
 			part = begin[:1]
 		}
-		// Not with nothing: a pipe would wait then, too, for somebody to take it.
+		// An empty write to a pipe would also block until a reader takes it.
 		if _, err := to.Write(part); err != nil {
 			return nil, err
 		}
