@@ -43,7 +43,7 @@ func dom(t *testing.T, url string) string {
 	return string(page)
 }
 
-// linkOf is where the link with a text leads, in the first row of a list or on a page.
+// linkOf is the target of the link with a text, in the first row of a list or on a page.
 func linkOf(t *testing.T, page, text string) string {
 	t.Helper()
 	found := regexp.MustCompile(`<a href="([^"]*)">` + regexp.QuoteMeta(text) + `</a>`).FindStringSubmatch(page)
@@ -53,8 +53,7 @@ func linkOf(t *testing.T, page, text string) string {
 	return html.UnescapeString(found[1])
 }
 
-// TestChromiumFollows: a browser that follows the links of a filtered list finds what
-// they say.
+// TestChromiumFollows: a browser that follows the links of a filtered list reaches the right pages.
 func TestChromiumFollows(t *testing.T) {
 	chromium(t)
 	site := mixed(t).serve()
@@ -75,7 +74,7 @@ func TestChromiumFollows(t *testing.T) {
 	}
 }
 
-// spy is a report whose script says that it ran, and tries to read another page.
+// spy is a report whose script reports that it ran, and tries to read another page.
 const spy = `<body><script>
 document.body.append("ran");
 fetch("/").then(() => document.body.append(", read"), () => document.body.append(", refused"));
@@ -83,8 +82,8 @@ fetch("/").then(() => document.body.append(", read"), () => document.body.append
 
 var scripts = regexp.MustCompile(`(?s)<script>.*?</script>`)
 
-// TestChromiumSandbox: the script of a report runs, and can read no other page; without
-// the policy it could. That of another page does not run. A name that is a script does not run.
+// TestChromiumSandbox: the script of a report runs and can read no other page; without the policy it could. A
+// script in another page does not run, and neither does one in a name.
 func TestChromiumSandbox(t *testing.T) {
 	chromium(t)
 	s := newShelf(t)

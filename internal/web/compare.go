@@ -15,8 +15,8 @@ import (
 	"lockcheck/reports"
 )
 
-// compare shows two runs side by side. A list does not know in which order its runs
-// are meant: it names both as "run", and the older becomes the first.
+// compare shows two runs side by side. A list does not know the order of its runs: it names both as "run", and
+// the older becomes the first.
 func (h *handler) compare(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if chosen := query["run"]; len(chosen) > 0 {
@@ -44,7 +44,7 @@ func (h *handler) writeTwo(w http.ResponseWriter, a, b run, both reports.SideByS
 			framed(h.report(a), h.report(b))))
 }
 
-// card is a run in short.
+// card summarizes a run.
 func (h *handler) card(r run) g.Node {
 	return html.Div(html.Class("card"), html.P(badge(r.Verdict)), html.P(html.Class("finding"), reports.CleanText(r.Sentence)),
 		html.P(html.Class("soft"), reports.CleanText(timeOf(r.Started)+" UTC · "+r.Folder)), html.P(html.Class("links"), h.linksOf(r)))
@@ -54,7 +54,7 @@ func pairTable(rows g.Node) g.Node {
 	return table("pair", g.Group{html.Td(), heads("First", "Second")}, rows)
 }
 
-// pairRows has a row for each pair; marked are those that differ.
+// pairRows has a row for each pair. With marked, rows that differ are marked.
 func pairRows(pairs []reports.Pair, marked bool) g.Node {
 	return g.Map(pairs, func(p reports.Pair) g.Node {
 		return pairRow(p.Name, marked && p.Differ(), reports.CleanText(p.First), reports.CleanText(p.Second))
@@ -66,7 +66,7 @@ func pairRow(name string, differs bool, first, second g.Node) g.Node {
 	return html.Tr(g.If(differs, html.Class("differs")), reports.RowHead(reports.CleanText(name), mark), html.Td(first), html.Td(second))
 }
 
-// framed shows two reports, if there are two.
+// framed shows two reports in frames, if both exist.
 func framed(first, second string) g.Node {
 	if first == "" || second == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pair is a store with two runs of which the second lost nothing.
+// pair is a store with two runs, the second without losses.
 func pair(t *testing.T) *shelf {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 30, "pause"))
@@ -38,14 +38,14 @@ func TestCompare(t *testing.T) {
 	site.contains(nothing, "Nothing happened that could be compared.")
 }
 
-// TestChosenToCompare: what a list sends becomes an address with the older run first,
-// and what cannot be compared is told.
+// TestChosenToCompare: the runs chosen in a list become an address with the older run first. Runs that cannot
+// be compared get an error.
 func TestChosenToCompare(t *testing.T) {
 	site := pair(t).serve()
 	for _, c := range []struct {
 		query  string
 		status int
-		want   string // in the address gone to, or on the page
+		want   string // in the redirect's address, or on the page
 	}{
 		{"run=redis/1&run=redis/2", http.StatusSeeOther, "/compare?a=redis%2F1&b=redis%2F2"},
 		{"run=redis/2&run=redis/1&lock=redis", http.StatusSeeOther, "/compare?a=redis%2F1&b=redis%2F2"},

@@ -16,26 +16,24 @@ import (
 	"lockcheck/reports"
 )
 
-// maxComparisons is how many of the newest are listed above the runs; the others are
-// folded.
+// maxComparisons is how many of the newest comparisons are listed above the runs. The others are folded.
 const maxComparisons = 5
 
-// comparison is one comparison of a store, as far as it can be told.
+// comparison is what the store knows of one comparison.
 type comparison struct {
 	Folder string // from the store
 	matrix.Line
-	// Problem is why there is no verdict: "" if there is one.
+	// Problem is why there is no verdict; "" if there is one.
 	Problem string
 }
 
-// knownComparison is what was read of a comparison, and from what state of its file.
+// knownComparison is a cached comparison and the state of the file that it was read from.
 type knownComparison struct {
 	state
 	comparison comparison
 }
 
-// compared lists comparisons, the newest first. Only those that have changed since the
-// last look are read.
+// compared lists comparisons, the newest first. It reads only those that have changed since the last call.
 func (s *Store) compared(folders []string) []comparison {
 	last := s.compares
 	s.compares = make(map[string]knownComparison, len(folders))
@@ -50,7 +48,7 @@ func (s *Store) compared(folders []string) []comparison {
 	return all
 }
 
-// refreshComparison reads a comparison, unless it is still as it was last.
+// refreshComparison reads a comparison again if its file has changed.
 func (s *Store) refreshComparison(folder string, last knownComparison) knownComparison {
 	now := knownComparison{comparison: comparison{Folder: folder}}
 	info, err := s.root.Stat(path.Join(folder, runs.ComparisonDataFile))
@@ -75,11 +73,11 @@ func (s *Store) comparisonLine(folder string) (matrix.Line, error) {
 	if m.Schema < 1 || m.Schema > matrix.Schema {
 		return matrix.Line{}, fmt.Errorf("it has schema %d, and this lockcheck knows %d", m.Schema, matrix.Schema)
 	}
-	m.Verdict = matrix.VerdictOf(m) // older files do not say it
+	m.Verdict = matrix.VerdictOf(m) // files of earlier versions have no verdict
 	return matrix.NewLine(m), nil
 }
 
-// unread is a comparison of which there is nothing but its page.
+// unread is a comparison of which only the page is known.
 func (s *Store) unread(folder string, why error) comparison {
 	c := comparison{Folder: folder, Problem: runs.ComparisonDataFile + " cannot be read: " + why.Error()}
 	if errors.Is(why, fs.ErrNotExist) {

@@ -38,7 +38,7 @@ func (s *shelf) comparison(folder string, began time.Time, verdicts ...checker.V
 
 var comparedRows = regexp.MustCompile(`(?s)<tr><td class="time">([^<]*)</td><th scope="row"><a href="([^"]*)">([^<]*)</a></th><td><span class="badge [a-z]*">([^<]*)</span></td><td>([^<]*)</td></tr>`)
 
-// comparedIn is the comparisons that a page lists, one a line.
+// comparedIn returns the comparisons that a page lists, one a line.
 func comparedIn(page string) []string {
 	var out []string
 	for _, m := range comparedRows.FindAllStringSubmatch(page, -1) {
@@ -47,7 +47,7 @@ func comparedIn(page string) []string {
 	return out
 }
 
-// TestComparisons: they come before the runs, the newest first, each with what came of it.
+// TestComparisons: comparisons come before the runs, the newest first, each with its verdict.
 func TestComparisons(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -72,8 +72,7 @@ func TestComparisons(t *testing.T) {
 	site.contains(site.page("/files/compare/a/comparison.html"), "the tables of compare/a")
 }
 
-// TestBrokenComparison: what cannot be read is told, and hides neither the page of it nor
-// anything else.
+// TestBrokenComparison: an unreadable comparison is reported, and hides neither its page nor other comparisons.
 func TestBrokenComparison(t *testing.T) {
 	for name, c := range map[string]struct{ text, verdict, want string }{
 		"cut off":           {`{"schema": 1,`, "no results", "comparison.json cannot be read: unexpected end of JSON input"},
@@ -131,7 +130,7 @@ func TestComparisonOutside(t *testing.T) {
 	}
 }
 
-// TestManyComparisons: all but the newest are folded.
+// TestManyComparisons: all except the newest are folded.
 func TestManyComparisons(t *testing.T) {
 	for _, n := range []int{maxComparisons, maxComparisons + 2} {
 		s := newShelf(t)
@@ -149,7 +148,7 @@ func TestManyComparisons(t *testing.T) {
 	}
 }
 
-// TestKnownComparison: one is read again when its file has changed, and only then.
+// TestKnownComparison: a comparison is read again only after its file has changed.
 func TestKnownComparison(t *testing.T) {
 	s := newShelf(t)
 	s.comparison("compare/a", time.Unix(0, 0), checker.Valid)
@@ -164,7 +163,7 @@ func TestKnownComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.file("compare/a/comparison.json", strings.Replace(string(text), "60000000000", "80000000000", 1)) // as long as before
+	s.file("compare/a/comparison.json", strings.Replace(string(text), "60000000000", "80000000000", 1)) // same length as before
 	for _, c := range []struct {
 		changed time.Time
 		want    string
@@ -176,8 +175,8 @@ func TestKnownComparison(t *testing.T) {
 	}
 }
 
-// TestOtherPages: what is no run and no comparison is listed, and the runs that it leads to are
-// served; a page within a run is not, nor is one at a place of the store that is none.
+// TestOtherPages: pages that are neither runs nor comparisons are listed, and the runs that they link to are
+// served. A page within a run is not listed, and neither is one outside the known places.
 func TestOtherPages(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -199,7 +198,7 @@ func TestOtherPages(t *testing.T) {
 	site.contains(site.page(linkOf(t, page, "hunt/c/hunt.html")), "what was hunted for")
 	site.contains(site.page("/files/hunt/c/finds/one.yaml"), "a find")
 	site.contains(site.page("/files/remedies/a/runs/redis/2/report.html"), "report of remedies/a/runs/redis/2")
-	if n := strings.Count(page, "remedies.html"); n != 2 { // its address and its name
+	if n := strings.Count(page, "remedies.html"); n != 2 { // in its address and its name
 		t.Errorf("remedies.html is there %d times", n)
 	}
 }

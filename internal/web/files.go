@@ -21,13 +21,13 @@ import (
 
 // form says how a file is sent to a browser.
 type form struct {
-	kind     string // its media type
+	kind     string // media type
 	policy   string
-	download bool // it is kept, not shown
+	download bool // saved instead of shown
 }
 
-// formOf decides by the name within the folder. Only the pages that lockcheck makes with
-// script may run any, and what else a browser could take for a page is text.
+// formOf decides by the name within the folder. Only the pages that lockcheck makes with scripts may run
+// scripts. Everything else that a browser could take for a page is sent as text.
 func formOf(name string) form {
 	switch name {
 	case runs.ReportFile, runs.PorcupineFile:
@@ -44,8 +44,8 @@ func formOf(name string) form {
 	return form{"application/octet-stream", filePolicy, true}
 }
 
-// files sends a file of a run or a comparison; to the folder of a run itself, what is
-// in it. Addresses are the paths of the store, so that links in its pages work.
+// files sends a file of a run or a comparison, or the contents of a run's folder. Addresses are the paths of
+// the store, so that links within its pages work.
 func (h *handler) files(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("path")
 	if folder, isFolder := strings.CutSuffix(name, "/"); isFolder {
@@ -62,8 +62,8 @@ func (h *handler) files(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// file sends a file of a folder, without following links out of it; false if there is
-// none.
+// file sends a file of a folder, without following links out of the folder. It returns false if there is no
+// such file.
 func (h *handler) file(w http.ResponseWriter, r *http.Request, folder, name string) bool {
 	root, err := h.store.root.OpenRoot(folder)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *handler) folder(w http.ResponseWriter, folder string) {
 		html.Main(reports.Section("Files", table("", heads("Name", "Size"), rows))))
 }
 
-// eachFile goes through the files of a folder and those below it. Links are left out.
+// eachFile visits the files of a folder and its subfolders. It skips links.
 func (s *Store) eachFile(folder string, do func(root *os.Root, name string, info fs.FileInfo) error) error {
 	root, err := s.root.OpenRoot(folder)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Store) eachFile(folder string, do func(root *os.Root, name string, info
 	})
 }
 
-// download sends a run as an archive while that is made.
+// download sends a run as an archive, generated while it is sent.
 func (h *handler) download(w http.ResponseWriter, r *http.Request) {
 	folder := r.PathValue("path")
 	if !h.store.isRun(folder) {
@@ -148,13 +148,12 @@ func (h *handler) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.store.archive(w, folder, name); err != nil {
-		// The answer has begun: only a broken connection tells that it is not whole.
+		// The answer has begun, so only a broken connection can signal that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// archive writes the files of a run as a compressed tar archive, in a folder of the
-// given name.
+// archive writes the files of a run as a compressed tar archive, in a folder of the given name.
 func (s *Store) archive(w io.Writer, folder, name string) error {
 	compressed := gzip.NewWriter(w)
 	packed := tar.NewWriter(compressed)
@@ -170,8 +169,7 @@ func (s *Store) archive(w io.Writer, folder, name string) error {
 	return compressed.Close()
 }
 
-// pack adds a file to an archive, as long as it is now: that of a run which is being
-// made may grow.
+// pack adds a file to an archive with its current length, because a file of a run in progress may grow.
 func pack(packed *tar.Writer, root *os.Root, name, as string) error {
 	file, info, err := openFile(root, name)
 	if err != nil {

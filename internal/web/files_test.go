@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestFiles: each file is sent in the way that is safe for it.
+// TestFiles: each file is sent in a way that is safe for it.
 func TestFiles(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -58,8 +58,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestDownload: the archive has all files of the run as they are, in a folder of their
-// own, and nothing that a link leads to.
+// TestDownload: the archive has all files of the run unchanged, in a folder of their own, and nothing that a
+// link leads to.
 func TestDownload(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Policies for the content of pages. Ours load nothing but their style sheet, and
-// reports in frames. Files that are pages have style of their own, and reports script,
-// too; they get an origin of their own, from which no other page can be read and nothing
-// loaded. A script can still lead the browser from its page to another address: only the
+// Content security policies. lockcheck's pages load only their style sheet, and reports in frames. Stored pages
+// may have inline style, and reports also scripts. Stored pages get an origin of their own, which can read no
+// other page and load nothing. A script can still navigate its page to another address. Only the policy of a
+// surrounding page can forbid that, such as ours around two reports.
 // policy of a page around it, such as ours around two reports, can forbid that.
 const (
 	pagePolicy   = "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -20,8 +20,7 @@ const (
 	filePolicy   = "default-src 'none'; frame-ancestors 'none'; sandbox"
 )
 
-// guarded refuses requests that were not meant for this server, and tells browsers to
-// be strict with its answers.
+// guarded refuses requests that were not meant for this server, and adds strict headers to its answers.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -33,21 +32,20 @@ func guarded(next http.Handler) http.Handler {
 			http.Error(w, "This is a page of the machine that it is on: ask for it as 127.0.0.1 or localhost, with the port that was printed.", http.StatusForbidden)
 			return
 		}
-		header.Set("Cache-Control", "no-cache") // runs are judged again
+		header.Set("Cache-Control", "no-cache") // runs may be judged again
 		next.ServeHTTP(w, r)
 	})
 }
 
-// meant says whether a request names this machine and the port that it came in by. A
-// web site can give its own name the address of this machine (DNS rebinding), but the
-// browser sends that name.
+// meant says whether a request names this machine and the port that it arrived at. A web site can point its own
+// name to this machine's address (DNS rebinding), but the browser then sends that name.
 func meant(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
 		return false
 	}
 	host, port, err := net.SplitHostPort(r.Host)
-	if err != nil { // no port is that of the scheme
+	if err != nil { // without a port the scheme's default counts
 		host, port = strings.Trim(r.Host, "[]"), "80"
 	}
 	if number, err := strconv.Atoi(port); err != nil || number != local.Port {

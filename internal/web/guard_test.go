@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// secret is what nobody may read through a store.
+// secret must never be readable through a store.
 const secret = "the-secret"
 
-// guardedStore has secrets outside of the store, in it but in no run, and links to both.
+// guardedStore has secrets outside the store and inside it but in no run, and links to both.
 func guardedStore(t *testing.T) *shelf {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -38,7 +38,7 @@ func guardedStore(t *testing.T) *shelf {
 	return s
 }
 
-// raw sends a path as it is, which clients of HTTP do not.
+// raw sends a path unchanged, which HTTP clients do not do.
 func (s *site) raw(path string) (status int, body string) {
 	s.t.Helper()
 	host := strings.TrimPrefix(s.url, "http://")
@@ -60,8 +60,7 @@ func (s *site) raw(path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// TestOutside: what is not in a run cannot be read; next to each attempt stands the like
-// of it that may be.
+// TestOutside: files outside runs cannot be read. Next to each attempt stands a similar one that is allowed.
 func TestOutside(t *testing.T) {
 	s := guardedStore(t)
 	absolute := filepath.Join(s.folder, "../outside.txt")
@@ -72,12 +71,12 @@ func TestOutside(t *testing.T) {
 	}{
 		{"/files/redis/1/logs/n1.log", true},
 		{"/files/redis/1/%6cogs/n1.log", true},
-		{"/files/latest/logs/n1.log", true}, // a link that stays in the store
-		{"/files/redis/1/own.log", true},    // and one that stays in the run
+		{"/files/latest/logs/n1.log", true}, // a link within the store
+		{"/files/redis/1/own.log", true},    // and one within the run
 		{"/files/redis/1/../../../outside.txt", false},
 		{"/files/redis/1/..%2f..%2f..%2foutside.txt", false},
 		{"/files/redis/1/%2e%2e/%2e%2e/%2e%2e/outside.txt", false},
-		{"/files/redis/1/logs/../logs/n1.log", false}, // one that is not outside, but may be one day
+		{"/files/redis/1/logs/../logs/n1.log", false}, // within the run, but written as a path that may leave it
 		{"/files/redis/1/..%5c..%5coutside.txt", false},
 		{"/files/" + absolute, false},
 		{"/files/%2f" + strings.TrimPrefix(absolute, "/"), false},
@@ -114,8 +113,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideControl: without the root, the paths that are refused above do lead to the
-// secrets.
+// TestOutsideControl: without the root, the refused paths do lead to the secrets.
 func TestOutsideControl(t *testing.T) {
 	s := guardedStore(t)
 	for _, name := range []string{
@@ -128,7 +126,7 @@ func TestOutsideControl(t *testing.T) {
 	}
 }
 
-// TestListOutside: a link out of the store is not followed in search of runs.
+// TestListOutside: the search for runs does not follow links out of the store.
 func TestListOutside(t *testing.T) {
 	folders, count := listed(guardedStore(t).serve().page("/"))
 	if len(folders) != 1 || folders[0] != "redis/1" || count != "1 of 1 runs" {
@@ -180,7 +178,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestMethods: there is nothing to change.
+// TestMethods: no method can change anything.
 func TestMethods(t *testing.T) {
 	site := guardedStore(t).serve()
 	for _, path := range []string{"/", "/compare", "/files/redis/1/report.html", "/download/redis/1"} {
@@ -199,7 +197,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestHeaders: all answers, refusals too, tell browsers to be strict.
+// TestHeaders: all answers, including refusals, have the strict headers.
 func TestHeaders(t *testing.T) {
 	site := guardedStore(t).serve()
 	for _, path := range []string{"/", "/style.css", "/compare", "/nothing", "/files/redis/1/", "/files/redis/1/report.html", "/download/redis/1"} {
@@ -221,7 +219,7 @@ func (s *site) header(path string) http.Header {
 	return response.Header
 }
 
-// TestHostile: text from a run, and the name of its folder, are shown and not obeyed.
+// TestHostile: text from a run and the name of its folder are shown as text.
 func TestHostile(t *testing.T) {
 	const name, shown = "\"><script>alert(1)</script>\u202e\x1b[31m", "&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"
 	hostile := document(name, "2026-01-01T00:00:00Z", 1, name)
@@ -256,7 +254,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// values is what forms send back, which nobody sees.
+// values are hidden values of forms
 var values = regexp.MustCompile(` value="[^"<>]*"`)
 
 func escaped(name string) string { return strings.ReplaceAll(address("", name)[2:], "&", "%26") }

@@ -22,7 +22,7 @@ import (
 // maxRows is how many runs one page lists.
 const maxRows = 200
 
-// Names of what stands for the lack of something, in filters.
+// Filter values for missing properties.
 const (
 	noFaults  = "none"
 	noResults = "no results"
@@ -30,7 +30,7 @@ const (
 
 // filter narrows the list by one property of runs.
 type filter struct {
-	name string // of the parameter
+	name string // of the query parameter
 	of   func(run) []string
 }
 
@@ -43,8 +43,7 @@ func filters() []filter {
 	}
 }
 
-// faults is the kinds of faults of a run, or what stands for none; nothing if they are
-// not known.
+// faults are the kinds of faults of a run, or the value for none; empty if unknown.
 func (r run) faults() []string {
 	if len(r.Faults) == 0 && r.Lock != "" {
 		return []string{noFaults}
@@ -57,7 +56,7 @@ func (r run) verdict() string { return cmp.Or(r.Verdict, noResults) }
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	all := h.store.look(h.store.patience)
 	if all.unread > 0 {
-		w.Header().Set("Refresh", "1") // it goes on where it was
+		w.Header().Set("Refresh", "1") // the list continues where it was
 	}
 	title, query := "Runs", r.URL.Query()
 	if len(all.comparisons) > 0 {
@@ -73,7 +72,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	))
 }
 
-// pagesOf lists pages of several runs.
+// pagesOf lists pages about several runs.
 func pagesOf(names []string) g.Node {
 	if len(names) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func pagesOf(names []string) g.Node {
 	return reports.Section("Other pages", list)
 }
 
-// runsOf is the part of all runs that is asked for, with the controls to ask for others.
+// runsOf is the requested part of all runs, with controls to request others.
 func (h *handler) runsOf(all inventory, query url.Values) g.Node {
 	s := newSelection(all.runs, query)
 	from, to := partOf(len(s.runs), query)
@@ -108,8 +107,8 @@ func (h *handler) runsOf(all inventory, query url.Values) g.Node {
 		parts("/", query, from, to, len(s.runs)))
 }
 
-// tableOf lists runs, and above them those chosen before that are not among them: two runs that no one filter shows
-// can be compared, too.
+// tableOf lists runs. Above them it lists runs that were chosen before and are not among them, so that two runs
+// that no single filter shows can be compared.
 func (h *handler) tableOf(rows, all []run, chosen []string) g.Node {
 	isChosen := func(r run) bool { return slices.Contains(chosen, r.Folder) }
 	others := selected(all, func(r run) bool {
@@ -136,7 +135,7 @@ func (h *handler) row(r run, chosen bool) g.Node {
 		cell("number", r.Lost))
 }
 
-// linksOf lead to what there is of a run.
+// linksOf links to the pages of a run.
 func (h *handler) linksOf(r run) g.Node {
 	return links(link(h.report(r), "report"), link(r.files(), "files"), link(r.download(), "download"))
 }
@@ -152,7 +151,7 @@ func (h *handler) report(r run) string {
 func (r run) files() string    { return address("files", r.Folder) + "/" }
 func (r run) download() string { return address("download", r.Folder) }
 
-// trend is the address of the runs like it; "" if it is part of no history.
+// trend is the address of the history that a run belongs to; "" if there is none.
 func (r run) trend() string {
 	if !r.ofHistory() {
 		return ""
@@ -160,10 +159,10 @@ func (r run) trend() string {
 	return "/trend?" + url.Values{"lock": {r.Lock}, "settings": {r.Settings}}.Encode()
 }
 
-// said is what was found in a run, or why that is not known.
+// said is what was found in a run, or why that is unknown.
 func (r run) said() string { return cmp.Or(r.Problem, r.Sentence) }
 
-// valuesOf is what a filter can be set to: what there is, and what it is set to.
+// valuesOf are the values that a filter can have: those that occur, and the current one.
 func valuesOf(f filter, runs []run, set string) []string {
 	values := make(map[string]bool)
 	for _, r := range runs {
@@ -172,7 +171,7 @@ func valuesOf(f filter, runs []run, set string) []string {
 		}
 	}
 	values[set] = true
-	delete(values, "") // which stands for any
+	delete(values, "") // "" means any
 	return slices.Sorted(maps.Keys(values))
 }
 
@@ -180,21 +179,21 @@ func selected(runs []run, wanted func(run) bool) []run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !wanted(r) })
 }
 
-// timeOf is a moment in the time of all that is stored.
+// timeOf formats a time in UTC, as everywhere in the store.
 func timeOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// address is the address of something in the store, with what must be escaped in it.
+// address is the address of something in the store, with escaping.
 func address(page string, names ...string) string {
 	return (&url.URL{Path: "/" + page + "/" + path.Join(names...)}).EscapedPath()
 }
 
-// partOf is the bounds of the part of a long list that is asked for.
+// partOf is the range of a long list that is requested.
 func partOf(all int, query url.Values) (from, to int) {
 	from = min(max(0, atoi(query.Get("from"))), max(0, all-1))
 	return from, min(from+maxRows, all)
 }
 
-// parts leads to the other parts of a long list, if it has any.
+// parts links to the other parts of a long list, if there are any.
 func parts(page string, query url.Values, from, to, all int) g.Node {
 	if from == 0 && to == all {
 		return nil
@@ -205,7 +204,7 @@ func parts(page string, query url.Values, from, to, all int) g.Node {
 		g.If(to < all, link(partAt(page, query, to), "older", html.Rel("next"))))
 }
 
-// partAt is the address of another part of a page.
+// partAt is the address of another part of a list.
 func partAt(page string, query url.Values, from int) string {
 	query = maps.Clone(query)
 	query.Set("from", strconv.Itoa(from))

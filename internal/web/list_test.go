@@ -36,8 +36,8 @@ func mixed(t *testing.T) *shelf {
 // Folders of mixed, the newest first.
 const unfinished, etcd, redis, redisPaused = "consul-set-kill/4-", "compare/3/runs/etcd/1", "redis-set-none/2", "redis-set-pause/1"
 
-// TestListProgress: a list does not wait until all runs of a large store are read. It shows the newest,
-// says how many are missing, and is asked for again until none is.
+// TestListProgress: a list does not wait until all runs of a large store are read. It shows the newest, says
+// how many are missing, and reloads until none is.
 func TestListProgress(t *testing.T) {
 	s := newShelf(t)
 	const all = 50
@@ -100,7 +100,7 @@ func TestList(t *testing.T) {
 		{"?from=99", []string{redisPaused}, "4 of 4 runs"},
 		{"?from=-1", []string{unfinished, etcd, redis, redisPaused}, "4 of 4 runs"},
 		{"?run=redis-set-none/2", []string{unfinished, etcd, redis + "+", redisPaused}, "4 of 4 runs"},
-		// What was chosen stays so under a filter that leaves it out, above the list.
+		// A chosen run stays listed above a list whose filter excludes it.
 		{"?lock=etcd&run=redis-set-none/2", []string{redis + "+", etcd}, "1 of 4 runs"},
 		{"?lock=etcd&run=gone/1", []string{etcd}, "1 of 4 runs"},
 	} {
@@ -113,7 +113,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListRow: each run tells what it was and what came of it.
+// TestListRow: each row shows what the run was and its result.
 func TestListRow(t *testing.T) {
 	site := mixed(t).serve()
 	page := site.page("/?lock=redis&fault=pause")
@@ -130,8 +130,7 @@ func TestListRow(t *testing.T) {
 	site.contains(site.page("/files/compare/3/runs/etcd/1/report.html"), "report of compare/3/runs/etcd/1")
 }
 
-// TestNothingKnown: a run of which there is nothing but a history is listed, and no
-// filter takes what is not known for none.
+// TestNothingKnown: a run with only a history is listed, and no filter confuses unknown with none.
 func TestNothingKnown(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -144,7 +143,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestEmpty: without runs the page says how to make one; with one it does not.
+// TestEmpty: only a store without runs says how to make one.
 func TestEmpty(t *testing.T) {
 	const hint = "There are no runs in this store yet."
 	s := newShelf(t)
@@ -156,8 +155,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestStray: the files of a run that lie in the store itself make it no run, and hide
-// none.
+// TestStray: files of a run that lie directly in the store make it no run, and hide no run.
 func TestStray(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -168,7 +166,7 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestUnreadable: results that cannot be read are told, and hide no other run.
+// TestUnreadable: unreadable results are reported, and hide no other run.
 func TestUnreadable(t *testing.T) {
 	for _, c := range []struct{ name, results, want string }{
 		{"cut off", `{"schema": 1,`, "unexpected end of JSON input"},
@@ -188,8 +186,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestParts: a long list comes in parts that together have each run once, and keep
-// their filter.
+// TestParts: the parts of a long list have each run once, and keep the filter.
 func TestParts(t *testing.T) {
 	s := newShelf(t)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -220,7 +217,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestKnown: results are read again when their file has changed, and only then.
+// TestKnown: results are read again only after their file has changed.
 func TestKnown(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
@@ -231,7 +228,7 @@ func TestKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.run("redis/1", document("lemon", "2026-01-01T00:00:00Z", 0)) // as long as before
+	s.run("redis/1", document("lemon", "2026-01-01T00:00:00Z", 0)) // same length as before
 	touch := func(changed time.Time) {
 		if err := os.Chtimes(path, changed, changed); err != nil {
 			t.Fatal(err)

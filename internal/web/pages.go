@@ -25,14 +25,14 @@ func style(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, reports.Style()+ownStyle)
 }
 
-// write sends a page. An error means that nobody reads it any more.
+// write sends a page. An error means that the browser is gone.
 func write(w http.ResponseWriter, status int, title string, body ...g.Node) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = reports.Shell(title+" · lockcheck", "", html.Link(html.Rel("stylesheet"), html.Href("/style.css")), body...).Render(w)
 }
 
-// tell sends a page with nothing but a message.
+// tell sends a page with only a message.
 func tell(w http.ResponseWriter, status int, message string) {
 	write(w, status, "Nothing to show", html.Header(trail(), html.H1(reports.CleanText(message))))
 }
@@ -43,7 +43,7 @@ func missing(w http.ResponseWriter) {
 
 func trail() g.Node { return html.P(html.Class("trail"), link("/", "All runs")) }
 
-// link leads to an address; nil if there is none.
+// link is a link to an address; nil for "".
 func link(to, text string, attributes ...g.Node) g.Node {
 	if to == "" {
 		return nil
@@ -51,15 +51,15 @@ func link(to, text string, attributes ...g.Node) g.Node {
 	return html.A(reports.Href(to), g.Group(attributes), reports.CleanText(text))
 }
 
-// links follow each other.
+// links joins links.
 func links(all ...g.Node) g.Node {
 	return g.Map(all, func(one g.Node) g.Node { return g.If(one != nil, g.Group{one, g.Text(" ")}) })
 }
 
-// badge shows a verdict; "" for that of what has no results.
+// badge shows a verdict; "" means that there are no results.
 func badge(verdict string) g.Node { return reports.Span("badge "+verdict, cmp.Or(verdict, noResults)) }
 
-// heads names the columns of a table, those of numbers on the right.
+// heads are the column names of a table, those of numbers aligned right.
 func heads(names ...string) g.Node {
 	numbers := []string{"Lost updates", "Wait p99", "Size"}
 	return g.Map(names, func(name string) g.Node {
@@ -71,10 +71,10 @@ func table(class string, heads, rows g.Node) g.Node {
 	return html.Table(g.If(class != "", html.Class(class)), html.THead(html.Tr(heads)), html.TBody(rows))
 }
 
-// cell is a cell of a table, with a dash where there is nothing to say.
+// cell is a table cell, with a dash for an empty text.
 func cell(class, s string) g.Node { return reports.TextCell(class, cmp.Or(s, "–")) }
 
-// sizeOf is a number of bytes for people.
+// sizeOf formats a number of bytes.
 func sizeOf(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)

@@ -26,36 +26,36 @@ import (
 	"lockcheck/reports"
 )
 
-// run is one run of a store, as far as it can be told.
+// run is what the store knows of one run.
 type run struct {
 	Folder string // from the store
 	reports.Line
-	// Problem is why there is no verdict: "" if there is one.
+	// Problem is why there is no verdict; "" if there is one.
 	Problem string
 }
 
-// state tells one content of a file from another.
-type state struct{ changed, size int64 } // changed in ns
+// state identifies one version of a file.
+type state struct{ changed, size int64 } // changed in ns since 1970
 
 func stateOf(info fs.FileInfo) state { return state{info.ModTime().UnixNano(), info.Size()} }
 
-// known is what was read of a run, and from what state of its file.
+// known is a cached run and the state of the file that it was read from.
 type known struct {
 	state
 	run run
 }
 
-// inventory is what a store contains, the newest first.
+// inventory is the content of a store, the newest first.
 type inventory struct {
 	runs        []run
 	comparisons []comparison
-	pages       []string // others, see otherPages
-	problems    []string // folders that could not be looked into, and why
-	unread      int      // runs that there was no time to read
+	pages       []string // other pages, see otherPages
+	problems    []string // folders that could not be read, and why
+	unread      int      // number of runs that there was no time to read
 }
 
-// look lists what the store contains. Only what has changed since the last look is
-// read, and of that, the newest runs first, at least one run and what can be read within the patience.
+// look lists the content of the store. It reads only what has changed since the last call, the newest runs
+// first: at least one run, and as many as fit within the patience.
 func (s *Store) look(patience time.Duration) inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Store) look(patience time.Duration) inventory {
 			return nil
 		})
 	}
-	_ = readers.Wait() // they have no errors: each run tells its own
+	_ = readers.Wait() // readers return no errors: each run reports its own
 	s.known = make(map[string]known, len(folders))
 	for i, folder := range folders {
 		if seen[i].run.Folder == "" {
@@ -97,16 +97,16 @@ func newestFirst(a, b run) int {
 	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Folder, a.Folder))
 }
 
-// otherPages are the files that are the pages of several runs and no comparison.
+// otherPages are the names of pages about several runs that are no comparisons.
 func otherPages() []string {
 	return []string{runs.RemediesFile, hunt.HTMLFile, sweep.HTMLFile, profile.MarkdownFile}
 }
 
-// found is what walk finds: folders of runs and of comparisons, and files.
+// found is what walk finds: folders of runs and comparisons, and files.
 type found struct{ runs, comparisons, pages, problems []string }
 
-// walk finds runs, comparisons and other pages. It follows no links: those to the latest runs
-// would show them twice.
+// walk finds runs, comparisons and other pages. It follows no links, because links to the latest runs would
+// show them twice.
 func (s *Store) walk() (all found) {
 	err := fs.WalkDir(s.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -131,7 +131,7 @@ func (s *Store) walk() (all found) {
 	return all
 }
 
-// refresh reads a run, unless it is still as it was last.
+// refresh reads a run again if its file has changed.
 func (s *Store) refresh(folder string, last known) known {
 	info, err := s.root.Stat(path.Join(folder, runs.ResultsFile))
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) refresh(folder string, last known) known {
 	return now
 }
 
-// unjudged is a run without results, of which the header may be known.
+// unjudged is a run without results; its header may be known.
 func (s *Store) unjudged(folder string, why error) run {
 	r := run{Folder: folder, Problem: "The results cannot be read: " + why.Error()}
 	if errors.Is(why, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (s *Store) document(folder string) (reports.Document, error) {
 	return reports.ReadDocument(bytes.NewReader(text))
 }
 
-// maxDecoded is the size in bytes up to which a file is taken into memory.
+// maxDecoded is the largest size of a file, in bytes, that is read into memory.
 const maxDecoded = 64 << 20
 
 func (s *Store) decode(name string, into any) error {
@@ -197,8 +197,8 @@ func (s *Store) text(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxDecoded))
 }
 
-// openFile opens a file of a folder, and nothing but a file: to open a pipe would wait
-// for its other end.
+// openFile opens a regular file of a folder and nothing else, because opening a pipe would block until its
+// other end is opened.
 func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -214,8 +214,8 @@ func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// home splits the path of a file into the folder of the run, the comparison or the other page
-// that it belongs to, the innermost, and the rest; false if it belongs to none.
+// home splits the path of a file into the innermost run, comparison or other page that contains it, and the
+// rest; false if there is none.
 func (s *Store) home(name string) (folder, rest string, ok bool) {
 	if !fs.ValidPath(name) {
 		return "", "", false

@@ -12,21 +12,20 @@ import (
 	"lockcheck/reports"
 )
 
-// selection is which runs of a store are shown, in their order, and the controls that say so.
+// selection is the runs of a store that are shown, in their order, with the controls.
 type selection struct {
 	runs     []run
 	controls g.Group
 	filtered bool
 }
 
-// order is one in which runs can be shown.
+// order is a way to sort runs.
 type order struct {
 	name string
 	by   func(a, b run) int
 }
 
-// orders lists all of them, the usual one first. Runs that are equal stay as they were: the
-// newest first.
+// orders lists all orders, the default first. Sorting is stable: equal runs stay in the order newest first.
 func orders() []order {
 	return []order{
 		{"newest", func(run, run) int { return 0 }},
@@ -37,11 +36,11 @@ func orders() []order {
 	}
 }
 
-// newSelection keeps the runs that are asked for.
+// newSelection selects the requested runs.
 func newSelection(all []run, query url.Values) selection {
 	s := selection{runs: all}
 	for _, f := range filters() {
-		value := reports.Clean(query.Get(f.name)) // as what it is compared with
+		value := reports.Clean(query.Get(f.name)) // cleaned like the values that it is compared with
 		s.controls = append(s.controls, chooser(f.name, value, html.Option(html.Value(""), g.Text("any")), valuesOf(f, all, value)))
 		if value != "" {
 			s.filtered = true
@@ -66,14 +65,14 @@ func newSelection(all []run, query url.Values) selection {
 	return s
 }
 
-// chooser chooses among values, of which one is set.
+// chooser is a selection among values, one of them current.
 func chooser(name, set string, first g.Node, values []string) g.Node {
 	return html.Label(g.Text(name+" "), html.Select(html.Name(name), first, g.Map(values, func(v string) g.Node {
 		return html.Option(g.If(v == set, html.Selected()), g.Text(v))
 	})))
 }
 
-// mentions says whether all words of a text are in what is known of a run, in any case.
+// mentions says whether all words of a text occur in what is known of a run, ignoring case.
 func (r run) mentions(text string) bool {
 	known := strings.ToLower(strings.Join(append([]string{r.Folder, r.Lock, r.Workload, r.Guard, r.Sentence, r.Versions, r.verdict()}, r.faults()...), " "))
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(text)), func(word string) bool { return !strings.Contains(known, word) })

@@ -61,7 +61,7 @@ func (s *shelf) run(folder string, d reports.Document) {
 	s.file(folder+"/logs/n1.log", "log of "+folder+"\n")
 }
 
-// document is the results of a run that lost some of a hundred updates.
+// document is the results of a run with some lost updates of a hundred.
 func document(lock, started string, lost int64, faults ...string) reports.Document {
 	d := reports.Document{
 		Header: history.Header{
@@ -85,7 +85,7 @@ func document(lock, started string, lost int64, faults ...string) reports.Docume
 	return d
 }
 
-// site is a store that is served.
+// site is a served store.
 type site struct {
 	t   *testing.T
 	url string
@@ -110,7 +110,7 @@ func (s *shelf) serve() *site {
 	return &site{s.t, server.URL}
 }
 
-// get asks for a page, and follows no redirection.
+// get requests a page and follows no redirect.
 func (s *site) get(path string) (*http.Response, string) {
 	s.t.Helper()
 	return s.do(http.MethodGet, path)
@@ -134,7 +134,7 @@ func (s *site) do(method, path string) (*http.Response, string) {
 	return response, string(body)
 }
 
-// page asks for a page that must be there.
+// page requests a page that must exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	response, body := s.get(path)
@@ -149,8 +149,8 @@ var (
 	counts = regexp.MustCompile(`role="status">([^<]*)<`)
 )
 
-// listed is the folders of the runs in a list, with + at those that are checked and -
-// at those that cannot be; and the count above them.
+// listed returns the folders of the runs in a list and the count above them. A folder has the prefix + if it is
+// checked, and - if it cannot be.
 func listed(page string) (folders []string, count string) {
 	for _, m := range boxes.FindAllStringSubmatch(page, -1) {
 		folder := m[1]

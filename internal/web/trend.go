@@ -15,14 +15,14 @@ import (
 	"lockcheck/reports"
 )
 
-// ofHistory says whether a run is part of the history of its lock: those that search, or try
-// something, say what may happen, not what became of a lock.
+// ofHistory says whether a run belongs to the history of its lock. Runs of a search or an experiment show what
+// may happen, not how a lock develops.
 func (r run) ofHistory() bool {
 	first, _, _ := strings.Cut(r.Folder, "/")
 	return r.Lock != "" && !slices.Contains([]string{runs.RemediesFolder, runs.SweepFolder, runs.ProfileFolder, runs.HuntFolder}, first)
 }
 
-// trend shows the runs of one lock that were made alike, over time.
+// trend shows comparable runs of one lock over time.
 func (h *handler) trend(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	lock, settings := reports.Clean(query.Get("lock")), reports.Clean(query.Get("settings"))
@@ -77,7 +77,7 @@ func (h *handler) column(r run) g.Node {
 
 func percent(share float64) string { return fmt.Sprint(100*share) + "%" }
 
-// trendRow is a run in the table; changed says that the versions are others than those of the run before.
+// trendRow is a run in the table. changed marks other versions than in the previous run.
 func (h *handler) trendRow(r run, changed bool) g.Node {
 	return html.Tr(g.If(changed, html.Class("differs")),
 		cell("time", timeOf(r.Started)), html.Td(badge(r.Verdict)), cell("number lost", r.Lost), cell("number waited", r.WaitText),

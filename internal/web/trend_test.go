@@ -10,8 +10,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestTrend: the runs like one are shown over time, others are not, and where versions change is
-// marked.
+// TestTrend: comparable runs are shown over time, others are not, and changes of versions are marked.
 func TestTrend(t *testing.T) {
 	s := newShelf(t)
 	for day := 1; day <= 3; day++ {
@@ -49,8 +48,8 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// TestTrendLike: runs made otherwise are another history; seeds, versions and what was spelled
-// out though it is usual make none.
+// TestTrendLike: runs with other parameters are another history. Other seeds, other versions and explicit
+// defaults are not.
 func TestTrendLike(t *testing.T) {
 	s := newShelf(t)
 	day := 0
@@ -84,7 +83,7 @@ func TestTrendLike(t *testing.T) {
 	}
 }
 
-// TestSearchAndOrder: the list shows what mentions all words, in the order asked for.
+// TestSearchAndOrder: the list shows the runs that mention all words, in the requested order.
 func TestSearchAndOrder(t *testing.T) {
 	s := newShelf(t)
 	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 1, "pause"))

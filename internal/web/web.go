@@ -1,13 +1,13 @@
-// Package web shows a store of runs as web pages: a list with filters, two runs side
-// by side, the files of a run, the whole of it as an archive. The pages are made
-// here, work without script, and change nothing. Whoever may have written the store
-// must not be able to do more with it than be read: nothing is opened that lies outside
-// of the store, not even through a link, and the two pages of a run that bring their own
-// script get an origin of their own, from which no other page can be read and nothing
-// loaded. What such a script has in its own page it can still tell others, for nothing
-// keeps it from leading the browser to an address of its choice. Only pages asked for by
-// the name of this machine are answered, so that no web site can read them by giving
-// itself its address; programs on this machine can, whoever runs them.
+// Package web shows a store of runs as web pages: a list with filters, two runs side by side, the files of a
+// run, and the run as an archive. lockcheck makes the pages; they work without scripts and change nothing.
+//
+// The author of a store is not trusted. Nothing outside the store is opened, not even through a link. The two
+// pages of a run that have scripts get an origin of their own, which can read no other page and load nothing.
+// Such a script can still send out what its own page contains, because nothing keeps it from navigating the
+// browser to another address.
+//
+// Only requests that name this machine are answered, so that no web site can read the pages by DNS rebinding.
+// Programs of any user on this machine can read them.
 package web
 
 import (
@@ -21,21 +21,20 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Store is a folder of runs. It may be used by several goroutines.
+// Store is a folder of runs. It is safe for concurrent use.
 type Store struct {
 	root *os.Root
-	// patience is how long the list waits for runs to be read: with thousands that were never
-	// read before, it shows some of them at once, and the others when it is asked for again.
+	// patience is how long the list waits for runs to be read. With thousands of unread runs it shows some at
+	// once, and the others when it is requested again.
 	patience time.Duration
 
 	mu sync.Mutex
-	// known and compares are what was read of the runs and the comparisons at the last
-	// look, by folder.
+	// known and compares cache the runs and comparisons of the last call of look, by folder.
 	known    map[string]known
 	compares map[string]knownComparison
 }
 
-// Open opens a store, a folder with runs in folders of their own.
+// Open opens a store, a folder with runs in subfolders.
 func Open(folder string) (*Store, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -48,11 +47,10 @@ func Open(folder string) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the use of the folder.
+// Close closes the folder.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Handler answers for all pages of the store. An http.Server must serve it, for that
-// tells it on what port.
+// Handler serves all pages of the store. It must run in an http.Server, which tells it its port.
 func (s *Store) Handler() http.Handler {
 	h := &handler{store: s}
 	mux := http.NewServeMux()
@@ -65,8 +63,7 @@ func (s *Store) Handler() http.Handler {
 	return guarded(mux)
 }
 
-// runFiles are the files that tell the folder of a run from others: at least one of
-// them is there from its beginning.
+// runFiles are the files that identify a run's folder. At least one of them exists from the beginning of a run.
 func runFiles() []string {
 	return []string{runs.HistoryFile, runs.ResultsFile, runs.TestFile}
 }
