@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// pack writes files, and folders with all that is in them, as an archive: by their names in it.
+// pack writes files and whole folders to an archive. The map goes from names in the archive to paths.
 func pack(to io.Writer, files map[string]string) error {
 	w := tar.NewWriter(to)
 	for name, source := range files {
@@ -20,7 +20,7 @@ func pack(to io.Writer, files map[string]string) error {
 			}
 			info, err := entry.Info()
 			if err != nil || !info.Mode().IsRegular() {
-				return err // folders come with their files, and links lead elsewhere
+				return err // folders come with their files, and links may lead elsewhere
 			}
 			within, err := filepath.Rel(source, path)
 			if err != nil {
@@ -49,7 +49,7 @@ func packFile(w *tar.Writer, name, path string, info fs.FileInfo) error {
 	return err
 }
 
-// unpack writes the files of an archive into a new folder, and never outside of it.
+// unpack writes the files of an archive into a new folder, and never outside it.
 func unpack(from io.Reader, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

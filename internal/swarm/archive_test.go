@@ -45,7 +45,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestUnpackOutside: what comes from another machine stays in its folder.
+// TestUnpackOutside: an archive from another machine cannot write outside its folder.
 func TestUnpackOutside(t *testing.T) {
 	for _, header := range []tar.Header{
 		{Name: "../outside", Typeflag: tar.TypeReg}, {Name: "/tmp/lockcheck-outside", Typeflag: tar.TypeReg},

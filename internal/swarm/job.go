@@ -1,7 +1,6 @@
-// Package swarm spreads a comparison or a hunt over the nodes of a Docker Swarm: as a service of
-// one-shot tasks, each of which makes a part of it on the engine of its own node. What a part
-// made comes back to the manager. Where a task runs, and that it is made again if it fails, is
-// left to the swarm.
+// Package swarm spreads a comparison or a hunt over the nodes of a Docker Swarm. It is a service of one-shot
+// tasks, each of which runs one part on the engine of its node and sends the result to the manager. The swarm
+// decides where a task runs, and retries tasks that fail.
 package swarm
 
 import (
@@ -21,38 +20,36 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// Job is what is spread.
+// Job is a command that is spread over a swarm.
 type Job struct {
-	// Arguments of lockcheck, without those that name the part and its folder.
+	// Arguments of lockcheck, except those that name the part and its folder.
 	Arguments []string
-	// Files that the arguments name, and folders, by the paths that they are to have there.
+	// Files maps the relative paths in the arguments to files and folders of this machine.
 	Files map[string]string
 	Parts int
-	// Image of lockcheck, as nodes can pull it; "" for one of this binary, which only this
-	// node has.
+	// Image of lockcheck that the nodes can pull; "" for an image of this binary, which only this node has.
 	Image string
-	// Listen is the address for what comes back, which all nodes must reach; "" for a port of its
-	// own on the address by which the swarm knows this node.
+	// Listen is the address for results, which all nodes must reach; "" for a free port on the address under
+	// which the swarm knows this node.
 	Listen string
-	// Folder is where the parts are put.
+	// Folder is where the results of parts are stored.
 	Folder   string
 	Binary   string
 	Progress func(format string, args ...any)
 }
 
 const (
-	// giveUp is how long a part may have no task that lives until nothing is expected of it, and
-	// the swarm give no answer: longer than it takes to make a task again.
+	// giveUp is how long a part may be without a live task, or the swarm without an answer. It is longer than
+	// the retry of a task takes.
 	giveUp = 2 * time.Minute
-	// everySo often the swarm is asked how it stands.
+	// everySo is the interval at which the swarm's tasks are polled.
 	everySo = 2 * time.Second
-	// grace is how long a task may take to end its runs in good order.
+	// grace is how long a task may take to end its runs in an orderly way.
 	grace = 30 * time.Second
 )
 
-// Run makes the parts, and returns the folders of those that came back. When interrupt is closed
-// all tasks are ended. Its error says why the job could not be made, or that no part came back;
-// that some did not is none.
+// Run runs the parts and returns the folders of the results that came back. Closing interrupt ends all tasks.
+// It is an error if the job could not be started or if no part came back. Single missing parts are no error.
 func (j Job) Run(ctx context.Context, interrupt <-chan struct{}) (parts []string, err error) {
 	docker, err := engine.Connect(ctx)
 	if err != nil {
@@ -76,7 +73,7 @@ func (j Job) Run(ctx context.Context, interrupt <-chan struct{}) (parts []string
 	go server.Serve(listener) //nolint:errcheck // it ends with Close
 	defer func() {
 		err = errors.Join(err, server.Close())
-		m.results.busy.Wait() // nobody writes into the folder any more
+		m.results.busy.Wait() // no request writes into the folder any more
 	}()
 	service, err := m.start(ctx, "http://"+listener.Addr().String())
 	if err != nil {
@@ -91,19 +88,20 @@ func (j Job) Run(ctx context.Context, interrupt <-chan struct{}) (parts []string
 	return parts, err
 }
 
-// manager sees to one job.
+// manager runs one job.
 type manager struct {
 	job     Job
 	docker  *engine.Engine
 	swarm   engine.Swarm
 	name    string
 	results *results
-	// given up are the parts that nothing is expected of, and told those of which it was said
+	// givenUp has the parts whose result is no longer expected. told has the parts of which it was reported
 	// that they wait.
 	givenUp, told map[int]bool
 }
 
-// image is that of the job, or one of this binary by its ID, which no registry is asked for.
+// image is the image of the job, or an image of this binary. The latter is named by its ID, so that no registry
+// is asked.
 func (m *manager) image(ctx context.Context) (string, error) {
 	if m.job.Image != "" {
 		return m.job.Image, nil
@@ -143,12 +141,12 @@ func (m *manager) tasks(ctx context.Context) (engine.Tasks, error) {
 	return t, err
 }
 
-// Command is what a task runs: lockcheck with this argument.
+// Command is the lockcheck command that a task runs.
 const Command = "swarm-part"
 
-// wait returns when all parts are there or given up, or it was interrupted.
+// wait returns when all parts have come back or are given up, or when interrupt is closed.
 func (m *manager) wait(ctx context.Context, service string, interrupt <-chan struct{}) error {
-	seen := make(map[int]time.Time) // when a part had a task that lived
+	seen := make(map[int]time.Time) // when a part last had a live task
 	for n := range m.job.Parts {
 		seen[n+1] = time.Now()
 	}
@@ -191,7 +189,7 @@ func (m *manager) missing() (all []int) {
 	return all
 }
 
-// judge gives up the parts that have had no task alive for too long, and says what others wait for.
+// judge gives up parts that have had no live task for too long, and reports why other parts wait.
 func (m *manager) judge(tasks []engine.Task, seen map[int]time.Time) {
 	why := make(map[int]string)
 	tried, alive := make(map[int]bool), make(map[int]bool)
@@ -209,7 +207,7 @@ func (m *manager) judge(tasks []engine.Task, seen map[int]time.Time) {
 	someLives := slices.Contains(slices.Collect(maps.Values(alive)), true)
 	for _, part := range m.missing() {
 		switch {
-		case alive[part], !tried[part] && someLives: // its turn is to come
+		case alive[part], !tried[part] && someLives: // its turn is still to come
 			seen[part] = time.Now()
 		case time.Since(seen[part]) > giveUp:
 			m.givenUp[part] = true
@@ -219,8 +217,7 @@ func (m *manager) judge(tasks []engine.Task, seen map[int]time.Time) {
 	}
 }
 
-// end removes the service and the containers of its tasks, and what those that did not end by
-// themselves have left on their nodes.
+// end removes the service and its containers. If a task failed or did not return, it also cleans the nodes.
 func (m *manager) end(ctx context.Context, service string) error {
 	err := m.docker.RemoveTasks(ctx, service)
 	if err == nil && (m.results.anyFailed() || len(m.results.folders()) < m.job.Parts) {
@@ -243,7 +240,7 @@ func (m *manager) clean(ctx context.Context) error {
 	return errors.Join(m.cleaned(ctx, service), m.docker.RemoveTasks(ctx, service), m.docker.RemoveJob(ctx, tasks.Job))
 }
 
-// cleaned waits until the tasks of a service have ended, and says if not all did what they were to.
+// cleaned waits until the tasks of a service have ended, and returns an error if some did not complete.
 func (m *manager) cleaned(ctx context.Context, service string) error {
 	ctx, cancel := context.WithTimeout(ctx, giveUp)
 	defer cancel()
@@ -264,7 +261,7 @@ func (m *manager) cleaned(ctx context.Context, service string) error {
 	}
 }
 
-// uncleaned is the error for the nodes on which something may be left.
+// uncleaned is the error that lists the nodes on which something may be left.
 func (m *manager) uncleaned(tasks []engine.Task) error {
 	nodes := make(map[string]bool)
 	for _, t := range tasks {

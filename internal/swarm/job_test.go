@@ -26,7 +26,7 @@ func served(t *testing.T, job Job) (*results, *httptest.Server) {
 	return r, server
 }
 
-// workerOf makes a part with a script in place of lockcheck.
+// workerOf makes a worker for a part that runs a script instead of lockcheck.
 func workerOf(t *testing.T, server *httptest.Server, n, of int, script string) worker {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lockcheck")
@@ -47,7 +47,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestStranger: who does not know the token gets nothing, and is not read.
+// TestStranger: a request without the token gets nothing, and its body is not read.
 func TestStranger(t *testing.T) {
 	r := newResults(Job{Parts: 1, Folder: t.TempDir()}, "secret")
 	for _, token := range []string{"", "wrong", "secret2"} {
@@ -68,7 +68,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPart: a task gets the files and arguments of the job, and its folder comes back.
+// TestPart: a task gets the files and arguments of the job, and its result folder comes back.
 func TestPart(t *testing.T) {
 	suite := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(suite, []byte("locks: [redis]\n"), 0o644); err != nil {
@@ -87,7 +87,7 @@ func TestPart(t *testing.T) {
 	if want := "locks: [redis]\ncompare --file suite.yaml --shard 2/3 --out out\n"; err != nil || string(got) != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	// An attempt whose answer was lost is not made again.
+	// If the answer to a result was lost, the part is not run again.
 	if err := w.make(t.Context(), filepath.Join(t.TempDir(), "task")); !errors.Is(err, errUnwanted) {
 		t.Errorf("the same part again: %v", err)
 	}
@@ -117,7 +117,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestCutOff: half of a result counts for nothing, and leaves nothing.
+// TestCutOff: an incomplete result is discarded and leaves nothing.
 func TestCutOff(t *testing.T) {
 	r, server := served(t, Job{Parts: 1})
 	var archive bytes.Buffer
@@ -133,7 +133,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestPartFails: the manager learns why.
+// TestPartFails: the manager learns the reason.
 func TestPartFails(t *testing.T) {
 	r, server := served(t, Job{Parts: 1})
 	w := workerOf(t, server, 1, 1, `echo "lockcheck: no image" >&2; exit 3`)
@@ -153,7 +153,7 @@ func TestPartFails(t *testing.T) {
 	}
 }
 
-// TestManagerGone: a task does not go on for nobody.
+// TestManagerGone: a task ends when its manager is gone.
 func TestManagerGone(t *testing.T) {
 	_, server := served(t, Job{Parts: 1})
 	w := workerOf(t, server, 1, 1, "exec sleep 600")
@@ -163,7 +163,7 @@ func TestManagerGone(t *testing.T) {
 	}
 }
 
-// TestGivenUp: only a part that nobody works at any more, or will.
+// TestGivenUp: a part is given up only if no task works on it, or will.
 func TestGivenUp(t *testing.T) {
 	long, now := time.Now().Add(-2*giveUp), time.Now()
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestUncleaned names the nodes on which cleaning did not succeed.
+// TestUncleaned names the nodes on which cleaning failed.
 func TestUncleaned(t *testing.T) {
 	m := &manager{name: "job"}
 	if err := m.uncleaned([]engine.Task{{Node: "a", Done: true}, {Node: "b"}, {Node: "b", Done: true}}); err != nil {
@@ -201,7 +201,7 @@ func TestUncleaned(t *testing.T) {
 	}
 }
 
-// TestWork says of an environment that is no task's what it is.
+// TestWork: outside a task the error says what the command is for.
 func TestWork(t *testing.T) {
 	err := Work(t.Context(), "", func(string) string { return "" })
 	if err == nil || !strings.Contains(err.Error(), "--swarm") {
@@ -209,7 +209,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestFolderOf: names are short enough for sockets.
+// TestFolderOf: folder names are short enough for sockets.
 func TestFolderOf(t *testing.T) {
 	folder := folderOf("lockcheck-20261123t2257261a5c00", 128)
 	socket := filepath.Join(folder, temporaryFolder, "lockcheck-20261123t2257261a5c00-1234567890", "resource.sock")
@@ -218,8 +218,8 @@ func TestFolderOf(t *testing.T) {
 	}
 }
 
-// TestServerHangsUp: who says nothing, whether a stranger or a task between two requests, keeps no
-// connection, and a stranger is answered before all of a request is there.
+// TestServerHangsUp: an idle connection is closed, whether of a stranger or of a task. A stranger is answered
+// before the whole request has arrived.
 func TestServerHangsUp(t *testing.T) {
 	r := newResults(Job{Parts: 1}, "token")
 	server := r.server(100 * time.Millisecond)
@@ -248,7 +248,7 @@ func TestServerHangsUp(t *testing.T) {
 			if _, err := io.WriteString(conn, c.request); err != nil {
 				t.Fatal(err)
 			}
-			answer, err := io.ReadAll(conn) // to its end, or that of the deadline
+			answer, err := io.ReadAll(conn) // until its end or the deadline
 			if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(answer), c.want) {
 				t.Errorf("answer %q, %v: want %q, and the end of the connection", answer, err, c.want)
 			}

@@ -20,29 +20,29 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// What a task is told by its environment.
+// Environment variables of a task.
 const (
 	managerVariable = "LOCKCHECK_MANAGER" // address of the manager
-	tokenVariable   = "LOCKCHECK_TOKEN"   // what the manager knows its tasks by
+	tokenVariable   = "LOCKCHECK_TOKEN"   // proves to the manager that a request is from its task
 	jobVariable     = "LOCKCHECK_JOB"     // name of the job
-	partVariable    = "LOCKCHECK_PART"    // number of the part, from 0, of so many
+	partVariable    = "LOCKCHECK_PART"    // number of the part, from 0
 	partsVariable   = "LOCKCHECK_PARTS"
 )
 
-// worker makes a part.
+// worker runs one part.
 type worker struct {
 	manager, token, job string
 	shard               suites.Shard
 	binary              string
 	client              *http.Client
-	// every so often the manager is asked whether it still wants the part, and so often in a row
-	// it may fail to answer.
+	// every is the interval at which the manager is asked whether it still wants the part. patience is how many
+	// consecutive questions it may leave unanswered.
 	every    time.Duration
 	patience int
 }
 
-// Work runs the part that the environment names and sends the result to the manager. If the part
-// fails, Work sends the reason. It ends without an error if the manager is gone: nobody waits for the part.
+// Work runs the part that the environment names and sends the result to the manager. If the part fails, Work
+// sends the reason. Work ends without an error if the manager no longer waits.
 func Work(ctx context.Context, binary string, env func(string) string) error {
 	w := worker{
 		manager: env(managerVariable), token: env(tokenVariable), job: env(jobVariable), binary: binary,
@@ -54,7 +54,7 @@ func Work(ctx context.Context, binary string, env func(string) string) error {
 	}
 	n, err := strconv.Atoi(env(partVariable))
 	if err != nil {
-		n = 0 // swarms fill in the node where the number is 0
+		n = 0 // Swarm's template is empty for the number 0
 	}
 	w.shard = suites.Shard{N: n + 1, Of: of}
 	err = w.work(ctx)
@@ -66,11 +66,11 @@ func Work(ctx context.Context, binary string, env func(string) string) error {
 	return errors.Join(err, w.send(ctx, failedPath, strings.NewReader(err.Error())))
 }
 
-// errUnwanted says that nobody waits for the part.
+// errUnwanted says that the manager no longer waits for the part.
 var errUnwanted = errors.New("the manager no longer waits for this part")
 
-// folderOf is where a task works: at the same path as on its node, for the engine there mounts files
-// of locks. Its name is short, as sockets need it to be.
+// folderOf is the working folder of a task. It has the same path in the task as on its node, because the node's
+// engine mounts files of locks. Its name is short, because sockets need short paths.
 func folderOf(job string, part int) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", job, part))
 }
@@ -80,7 +80,7 @@ func (w worker) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// An attempt at this task that was killed may have left something.
+	// A killed attempt at this task may have left something.
 	if err := cleanOf(ctx, func(other string) bool { return other == host }); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (w worker) make(ctx context.Context, folder string) error {
 	return w.send(ctx, resultPath, r)
 }
 
-// Clean ends the tasks of a job on this node, and removes what they have left.
+// Clean ends the tasks of a job on this node, and removes what they left.
 func Clean(ctx context.Context, job string) error {
 	docker, err := engine.Connect(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func Clean(ctx context.Context, job string) error {
 	return errors.Join(err, cleanOf(ctx, func(host string) bool { return strings.HasPrefix(host, job+"-") }), docker.RemoveJob(ctx, job))
 }
 
-// cleanOf removes what tasks have left that were killed, given their host names.
+// cleanOf removes what killed tasks left, selected by host name.
 func cleanOf(ctx context.Context, is func(host string) bool) error {
 	docker, err := engine.Connect(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func cleanOf(ctx context.Context, is func(host string) bool) error {
 	return err
 }
 
-// Folders of a task: where the part is made, and what the runs need for a while.
+// Folders of a task: the part's result, and temporary files of its runs.
 const (
 	outFolder       = "out"
 	temporaryFolder = "t"

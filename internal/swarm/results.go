@@ -12,47 +12,47 @@ import (
 	"time"
 )
 
-// results are what tasks ask for and bring, over HTTP.
+// results serves tasks over HTTP: it hands out inputs and collects results.
 type results struct {
 	job   Job
 	token string
-	// news wakes who waits for any; it never blocks who brings it.
+	// news wakes the manager after a change. Sending to it never blocks.
 	news chan struct{}
-	busy sync.WaitGroup // requests
+	busy sync.WaitGroup // requests in progress
 
 	mu       sync.Mutex
-	came     map[int]string // folders by part
+	came     map[int]string // folder by part
 	failures map[int]string
-	lines    []string // that nobody has read yet
+	lines    []string // not yet read by said
 }
 
 func newResults(job Job, token string) *results {
 	return &results{job: job, token: token, news: make(chan struct{}, 1), came: make(map[int]string), failures: make(map[int]string)}
 }
 
-// What the manager is asked for, and given: each path ends with the number of the part.
+// Paths of requests; each ends with the number of the part.
 const (
-	inputPath  = "/input/"  // an archive of the files of the job; its arguments are in a header
-	alivePath  = "/alive/"  // whether the manager still wants the part
-	resultPath = "/result/" // an archive of its folder
-	failedPath = "/failed/" // why there is no result
-	// argumentHeader has the arguments of lockcheck, one each.
+	inputPath  = "/input/"  // returns an archive of the job's files; the arguments are in a header
+	alivePath  = "/alive/"  // asks whether the manager still exists
+	resultPath = "/result/" // sends an archive of the part's folder
+	failedPath = "/failed/" // sends why there is no result
+	// argumentHeader has one argument of lockcheck per value.
 	argumentHeader = "Lockcheck-Argument"
 )
 
-// Bounds of what is read of a task, in bytes.
+// Limits of what is read from a task, in bytes.
 const (
 	longestFailure = 4096
 	largestResult  = 8 << 30
 )
 
-// server serves tasks, which are on other machines, as strangers are. Who says nothing for so long is
-// hung up on. A result may take as long as its network does.
+// server serves tasks, and may be reached by strangers on other machines. A silent connection is closed after
+// the given time. A result may take as long as the network needs.
 func (r *results) server(silence time.Duration) *http.Server {
 	return &http.Server{Handler: r.handler(), ReadHeaderTimeout: silence, IdleTimeout: silence, MaxHeaderBytes: 16 << 10}
 }
 
-// handler serves tasks. What a stranger sends is not even read.
+// handler serves tasks. The body of a request without the token is not read.
 func (r *results) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+inputPath+"{part}", r.input)
@@ -63,8 +63,8 @@ func (r *results) handler() http.Handler {
 		r.busy.Add(1)
 		defer r.busy.Done()
 		if subtle.ConstantTimeCompare([]byte(request.Header.Get("Authorization")), []byte(r.token)) != 1 {
-			// The server would wait for the rest of what the stranger sends.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without one it waits longer
+			// The server would otherwise wait for the rest of the stranger's body.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // if the deadline cannot be set it just waits longer
 			w.Header().Set("Connection", "close")
 			http.Error(w, "unknown", http.StatusForbidden)
 			return
@@ -73,7 +73,7 @@ func (r *results) handler() http.Handler {
 	})
 }
 
-// part is that of a request; 0, and an answer that says so, if there is none such.
+// part returns the part of a request. If there is no such part it answers with an error and returns 0.
 func (r *results) part(w http.ResponseWriter, request *http.Request) int {
 	n, err := strconv.Atoi(request.PathValue("part"))
 	if err != nil || n < 1 || n > r.job.Parts {
@@ -88,19 +88,19 @@ func (r *results) input(w http.ResponseWriter, request *http.Request) {
 	switch {
 	case part == 0:
 		return
-	case r.has(part): // its answer was lost
+	case r.has(part): // the answer to its result was lost
 		http.Error(w, "this part is there already", http.StatusGone)
 		return
 	}
 	for _, argument := range r.job.Arguments {
 		w.Header().Add(argumentHeader, argument)
 	}
-	_ = pack(w, r.job.Files) // the task sees that it is cut off
+	_ = pack(w, r.job.Files) // on an error the task notices the incomplete archive
 }
 
 func (r *results) result(w http.ResponseWriter, request *http.Request) {
 	part := r.part(w, request)
-	if part == 0 || r.has(part) { // the first one counts
+	if part == 0 || r.has(part) { // the first result counts
 		return
 	}
 	folder, err := os.MkdirTemp(r.job.Folder, fmt.Sprintf("part-%d-", part))
@@ -133,14 +133,14 @@ func (r *results) failure(w http.ResponseWriter, request *http.Request) {
 	if part == 0 {
 		return
 	}
-	text, _ := io.ReadAll(io.LimitReader(request.Body, longestFailure)) // as far as it came
+	text, _ := io.ReadAll(io.LimitReader(request.Body, longestFailure)) // as much as arrived
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures[part] = string(text)
 	r.say("part %d failed: %s", part, text)
 }
 
-// say puts down a line for who waits.
+// say adds a line for the manager and wakes it.
 func (r *results) say(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 	select {
@@ -149,7 +149,7 @@ func (r *results) say(format string, args ...any) {
 	}
 }
 
-// said returns the lines since it was last called.
+// said returns the lines added since the last call.
 func (r *results) said() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *results) has(part int) bool {
 	return r.came[part] != ""
 }
 
-// folders are those of the parts that came back, by their numbers.
+// folders are the result folders, in the order of parts.
 func (r *results) folders() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *results) anyFailed() bool {
 	return len(r.failures) > 0
 }
 
-// lastFailure says why a part failed: that with the highest number.
+// lastFailure returns the reason of the failed part with the highest number.
 func (r *results) lastFailure() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

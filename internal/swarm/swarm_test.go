@@ -16,7 +16,7 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// oneNode is a swarm of this engine alone, for as long as the test runs.
+// oneNode makes a swarm of this engine alone for the time of the test.
 func oneNode(t *testing.T) *client.Client {
 	t.Helper()
 	clustertest.Engine(t, clustertest.Rest)
@@ -30,7 +30,7 @@ func oneNode(t *testing.T) *client.Client {
 		t.Fatal(err)
 	}
 	if info.Swarm.LocalNodeState != swarm.LocalNodeStateInactive {
-		return docker // somebody's own
+		return docker // an existing swarm
 	}
 	_, err = docker.NetworkInspect(t.Context(), gatewayBridge, network.InspectOptions{})
 	hadBridge := err == nil
@@ -49,10 +49,10 @@ func oneNode(t *testing.T) *client.Client {
 	return docker
 }
 
-// gatewayBridge is a network that Docker makes for swarms, and leaves.
+// gatewayBridge is a network that Docker creates for swarms and does not remove.
 const gatewayBridge = "docker_gwbridge"
 
-// ofJobs lists the containers of tasks that are in one of some states.
+// ofJobs lists the containers of tasks in any of the given states.
 func ofJobs(t *testing.T, docker *client.Client, states ...string) []container.Summary {
 	t.Helper()
 	with := filters.NewArgs(filters.Arg("label", engine.JobLabel))
@@ -66,7 +66,7 @@ func ofJobs(t *testing.T, docker *client.Client, states ...string) []container.S
 	return list
 }
 
-// TestSwarm makes parts on a real swarm. A task that is killed is made again, and nothing stays.
+// TestSwarm runs parts on a real swarm. A killed task is retried, and nothing is left.
 func TestSwarm(t *testing.T) {
 	docker := oneNode(t)
 	job := Job{
@@ -98,7 +98,7 @@ func TestSwarm(t *testing.T) {
 			t.Errorf("%s: runs %v, %v", part, runs, err)
 		}
 	}
-	for len(ofJobs(t, docker, "running")) > 0 && t.Context().Err() == nil { // it has only to end
+	for len(ofJobs(t, docker, "running")) > 0 && t.Context().Err() == nil { // the task has only to end
 		time.Sleep(everySo / 10)
 	}
 	if folders, err := filepath.Glob(folderOf("lockcheck-2*", 1)); err != nil || len(folders) > 0 {
@@ -106,7 +106,7 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// TestInterrupted: nothing of a job stays that was interrupted.
+// TestInterrupted: nothing of an interrupted job is left.
 func TestInterrupted(t *testing.T) {
 	docker := oneNode(t)
 	interrupt := make(chan struct{})
@@ -128,7 +128,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoSwarm says what is missing.
+// TestNoSwarm: the error says that there is no swarm.
 func TestNoSwarm(t *testing.T) {
 	docker := clustertest.Engine(t, clustertest.Rest)
 	if _, err := docker.Swarm(t.Context()); err == nil {
