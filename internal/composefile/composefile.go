@@ -1,4 +1,4 @@
-// Package composefile makes servers of the services of a Compose file.
+// Package composefile turns the services of a Compose file into servers.
 package composefile
 
 import (
@@ -29,7 +29,7 @@ func loadProject(path string) (*types.Project, error) {
 	return loader.LoadWithContext(context.Background(), details, func(o *loader.Options) { o.SetProjectName("lockcheck", true) })
 }
 
-// inOrder lists the services so that none comes before one that it depends on.
+// inOrder lists the services so that each comes after its dependencies.
 func inOrder(project *types.Project) (services []types.ServiceConfig) {
 	var add func(name string)
 	added := make(map[string]bool)
@@ -50,23 +50,23 @@ func inOrder(project *types.Project) (services []types.ServiceConfig) {
 	return services
 }
 
-// Service of a Compose file, as a server that lockcheck can start.
+// Service is a service of a Compose file, as a server that lockcheck can start.
 type Service struct {
 	Name string
-	// Server is one copy of it. It is not Hidden, and has the health check of the file as its ReadyCommand.
+	// Server is one copy of the service. It is not Hidden, and the file's health check is its ReadyCommand.
 	Server clusters.CustomServer
 	// Scale is the number of copies that the file asks for.
 	Scale int
-	// Environment is that of its containers, by name.
+	// Environment of the service's containers, by name.
 	Environment map[string]string
-	// Restart is the policy of the file; "" for none.
+	// Restart is the restart policy; "" for none.
 	Restart string
 
 	config types.ServiceConfig
 }
 
-// Read makes servers of the services of a Compose file, in the order of their dependencies and then of their
-// names. Of this machine they may read what is in the folder of the file and in the other folders.
+// Read turns the services of a Compose file into servers, ordered by their dependencies and then by name. They
+// may only mount paths within the file's folder and the other folders.
 func Read(path string, folders ...string) ([]Service, error) {
 	project, err := loadProject(path)
 	if err != nil {
@@ -109,10 +109,10 @@ func newService(config types.ServiceConfig, folders []string) (Service, error) {
 	return s, nil
 }
 
-// Uses lists the services that it depends on.
+// Uses lists the services that the service depends on.
 func (s Service) Uses() []string { return s.config.GetDependencies() }
 
-// Copies are n copies of a server of the service, each under its own names.
+// Copies returns n copies of a server of the service, each with its own names.
 func (s Service) Copies(server clusters.CustomServer, n int) []clusters.CustomServer {
 	copies := slices.Repeat([]clusters.CustomServer{server}, n)
 	for i := range copies {
@@ -121,8 +121,7 @@ func (s Service) Copies(server clusters.CustomServer, n int) []clusters.CustomSe
 	return copies
 }
 
-// namesOf are the names under which a replica is reached: with several the name of the
-// service is that of the first.
+// namesOf are the host names of a copy. With several copies the name of the service means the first.
 func namesOf(service types.ServiceConfig, i, of int) []string {
 	var names []string
 	if i == 0 {
@@ -139,7 +138,7 @@ func namesOf(service types.ServiceConfig, i, of int) []string {
 	return names
 }
 
-// supported refuses what would make servers other ones than the file says.
+// supported refuses keys whose absence would make other servers than the file describes.
 func supported(s types.ServiceConfig) error {
 	for _, key := range []struct {
 		name  string
@@ -173,19 +172,17 @@ func supported(s types.ServiceConfig) error {
 	return nil
 }
 
-// named says whether a server has a name or an address on a network that the others may know it by.
+// named says whether a service has an alias or an address on a network.
 func named(n *types.ServiceNetworkConfig) bool {
 	return n != nil && (len(n.Aliases) > 0 || n.Ipv4Address != "" || n.Ipv6Address != "")
 }
 
-// special says whether a volume is neither a place of this machine nor one that the container can
-// have in itself.
+// special says whether a volume is neither a bind mount nor a named volume.
 func special(v types.ServiceVolumeConfig) bool {
 	return v.Type != types.VolumeTypeBind && v.Type != types.VolumeTypeVolume
 }
 
-// deployed are the limits under deploy.resources. Compose refuses a file that contradicts them by
-// the older keys next to the image.
+// deployed are the limits under deploy.resources. Compose rejects a file whose older keys contradict them.
 func deployed(s types.ServiceConfig) types.Resource {
 	if s.Deploy == nil || s.Deploy.Resources.Limits == nil {
 		return types.Resource{}
@@ -193,7 +190,7 @@ func deployed(s types.ServiceConfig) types.Resource {
 	return *s.Deploy.Resources.Limits
 }
 
-// imageOf is the image of a service. A folder to build it of is lent to the Dockerfile like a mount.
+// imageOf is the image of a service. Its build folder must be allowed like that of a mount.
 func imageOf(s types.ServiceConfig, folders []string) (clusters.ProgramImage, error) {
 	other := deployed(s)
 	limits := engine.Limits{
@@ -211,8 +208,8 @@ func imageOf(s types.ServiceConfig, folders []string) (clusters.ProgramImage, er
 	return clusters.ProgramImage{Build: context, Limits: limits}, nil
 }
 
-// newPrivileges are the spellings of the one security option that a server may have, and whether
-// it then may get new rights.
+// newPrivileges maps the spellings of the one supported security option to whether processes may gain
+// privileges.
 var newPrivileges = map[string]bool{
 	"no-new-privileges": false, "no-new-privileges:true": false, "no-new-privileges=true": false,
 	"no-new-privileges:false": true, "no-new-privileges=false": true,
@@ -228,7 +225,7 @@ func portOf(s types.ServiceConfig) int {
 		return int(s.Ports[0].Target)
 	}
 	if len(s.Expose) > 0 {
-		port, _ := strconv.Atoi(strings.TrimSuffix(s.Expose[0], "/tcp")) // 0 for a range: none
+		port, _ := strconv.Atoi(strings.TrimSuffix(s.Expose[0], "/tcp")) // a range gives 0: no port
 		return port
 	}
 	return 0
@@ -242,7 +239,7 @@ func assignments(environment map[string]string) []string {
 	return list
 }
 
-// healthOf is the command of a health check; nil for none.
+// healthOf is the command of the health check; nil for none.
 func healthOf(s types.ServiceConfig) []string {
 	if s.HealthCheck == nil || s.HealthCheck.Disable || len(s.HealthCheck.Test) < 2 {
 		return nil
@@ -256,8 +253,8 @@ func healthOf(s types.ServiceConfig) []string {
 	return nil
 }
 
-// mountsOf lists what of this machine a server may read. Its volumes are left out: what it
-// writes stays in its container, which outlives its kills. A file of variables is read like a mount.
+// mountsOf lists the bind mounts of a service. Volumes are left out, because the container itself survives
+// kills with its data. Files of variables are subject to the same rule as mounts.
 func mountsOf(s types.ServiceConfig, folders []string) ([]string, error) {
 	for _, file := range s.EnvFiles {
 		if _, err := within(file.Path, folders); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -281,12 +278,11 @@ func mountsOf(s types.ServiceConfig, folders []string) ([]string, error) {
 	return mounts, nil
 }
 
-// timeZones is what /etc/localtime is a link into, which many mount: it tells nobody anything.
+// timeZones is the folder that /etc/localtime links into. Many services mount it, and it holds nothing secret.
 const timeZones = "/usr/share/zoneinfo"
 
-// within returns the path of a file or folder without symbolic links, or says why a server may not
-// have it: whoever wrote the file that names it must not be able to read all of this machine with
-// it, nor to command the Docker engine, by its socket.
+// within returns the path without symbolic links, or why a server may not have it. The author of the Compose
+// file must not be able to read all of this machine, or to control the Docker engine through its socket.
 func within(path string, folders []string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -303,7 +299,7 @@ func within(path string, folders []string) (string, error) {
 		allowed, err := filepath.EvalSymlinks(folder)
 		switch {
 		case err != nil && folder == timeZones:
-			continue // this machine has none
+			continue // this machine has no such folder
 		case err != nil:
 			return "", err
 		}
