@@ -247,6 +247,30 @@ func (a App) Hittable(s Server) bool {
 	return len(a.MayHit) == 0 || slices.Contains(a.MayHit, s.Name) || slices.Contains(a.MayHit, s.Service)
 }
 
+// With is the application with more variables of its replicas, as app.environment has them. They take the place of those
+// of the same name: a program that finds a name twice may take either.
+func (a App) With(environment map[string]*string) App {
+	more := variables(environment)
+	if len(a.Servers) == 0 {
+		a.Environment = replaced(a.Environment, more)
+	}
+	a.Servers = slices.Clone(a.Servers)
+	for i, s := range a.Servers {
+		if s.Replica {
+			a.Servers[i].Environment = replaced(s.Environment, more)
+		}
+	}
+	return a
+}
+
+func replaced(old, more []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(old), func(assignment string) bool {
+		name, _, _ := strings.Cut(assignment, "=")
+		return slices.ContainsFunc(more, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+	})
+	return append(kept, more...)
+}
+
 // check finds what is wrong with patterns: they do not compile, or lack a group.
 func (p patterns) check(field, group string) error {
 	for _, text := range p {

@@ -193,3 +193,22 @@ func TestDraft(t *testing.T) {
 		t.Error("a service that there is not is drafted")
 	}
 }
+
+// TestWith: variables are added for replicas alone, in place of those of the same name, and the application stays as it is.
+func TestWith(t *testing.T) {
+	right := "right"
+	environment := map[string]*string{"FORM": &right}
+	here := App{Environment: []string{"FORM=", "FORMER=1"}}
+	if got := here.With(environment).Environment; !slices.Equal(got, []string{"FORMER=1", "FORM=right"}) {
+		t.Errorf("on this machine: %q", got)
+	}
+	docker := App{Servers: []Server{{Replica: true}, {}}}
+	docker.Servers[0].Environment = []string{"A=1", "FORM=wrong"}
+	with := docker.With(environment)
+	if got := with.Servers[0].Environment; !slices.Equal(got, []string{"A=1", "FORM=right"}) {
+		t.Errorf("on Docker: %q", got)
+	}
+	if len(with.Servers[1].Environment) != 0 || here.Environment[0] != "FORM=" || docker.Servers[0].Environment[1] != "FORM=wrong" {
+		t.Errorf("others changed: %+v", docker.Servers)
+	}
+}

@@ -79,6 +79,19 @@ func TestApplication(ctx context.Context, o ApplicationOptions, interrupt <-chan
 	return Outcome{Judgement: judgement, Interrupted: interrupted, Delay: r.delay}, errors.Join(judgement.WriteReports(), unsaved)
 }
 
+// OutlineOfApplication checks the options of a test of an application without running it. Of its Options only the time
+// limit is said. Its error is as that of OutlineOf.
+func OutlineOfApplication(o ApplicationOptions) (Outline, error) {
+	t, err := prepareApplication(o)
+	if err != nil {
+		return Outline{}, err
+	}
+	return Outline{
+		Options: Options{TimeLimit: t.TimeLimit}, Schedule: t.schedule,
+		Effective: t.App.Lease, Recovery: t.recovery, Servers: len(t.App.Servers),
+	}, nil
+}
+
 func prepareApplication(o ApplicationOptions) (*appTest, error) {
 	t := &appTest{ApplicationOptions: o}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 	"lockcheck/reports"
 )
 
@@ -20,6 +21,8 @@ type Expectation struct {
 	// Cause is one of the checker.Cause constants that a violation of one of them must have;
 	// "" for any.
 	Cause string `yaml:"cause,omitempty"`
+	// Invariants are those of an application that must be among the violated ones, by name.
+	Invariants []string `yaml:"invariants,omitempty,flow"`
 	// Kept lists properties that must not be.
 	Kept []checker.Property `yaml:"kept,omitempty"`
 	// MayViolate lists properties that matter neither way.
@@ -58,7 +61,7 @@ func (e Expectation) Missed(r checker.Results) string {
 		}
 	}
 	return cmp.Or(
-		e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans),
+		e.missedInvariant(r), e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans),
 		e.Figures.Missed(checker.PoolOf([]checker.Results{r})),
 	)
 }
@@ -72,6 +75,18 @@ func missedFoundation(r checker.Results) string {
 			return fmt.Sprintf("%s was not judged", p)
 		default:
 			return fmt.Sprintf("%s is %s: %s", p, f.Verdict, f.Summary)
+		}
+	}
+	return ""
+}
+
+// missedInvariant says which invariant held that was to be violated.
+func (e Expectation) missedInvariant(r checker.Results) string {
+	facts := r.Finding(checker.Invariants).Facts
+	for _, name := range e.Invariants {
+		violated := func(f checker.Fact) bool { return f.Kind == application.FactViolated && slices.Contains(f.Keys, name) }
+		if !slices.ContainsFunc(facts, violated) {
+			return fmt.Sprintf("invariant %s was not violated", name)
 		}
 	}
 	return ""
@@ -97,8 +112,12 @@ func (e Expectation) missedProperties(r checker.Results) string {
 	if e.Verdict != "" {
 		return ""
 	}
+	expected := slices.Concat(e.Violated, e.MayViolate)
+	if len(e.Invariants) > 0 {
+		expected = append(expected, checker.Invariants)
+	}
 	for _, f := range r.Findings {
-		if f.Required && f.Verdict == checker.Violation && !slices.Contains(slices.Concat(e.Violated, e.MayViolate), f.Property) {
+		if f.Required && f.Verdict == checker.Violation && !slices.Contains(expected, f.Property) {
 			return fmt.Sprintf("%s was violated", f.Property)
 		}
 	}
@@ -156,6 +175,7 @@ func (e Expectation) String() string {
 	}
 	add(len(e.Violated) > 0, "%s violated", reports.Properties(e.Violated))
 	add(e.Cause != "", "cause: %s", e.Cause)
+	add(len(e.Invariants) > 0, "invariant %s violated", strings.Join(e.Invariants, ", "))
 	add(len(e.Kept) > 0, "%s kept", reports.Properties(e.Kept))
 	add(e.DoubleGrant, "a double grant")
 	add(e.Earlier != "", "the earlier holder %s", e.Earlier)

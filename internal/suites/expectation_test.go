@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 )
@@ -68,6 +69,15 @@ func TestExpectationMissed(t *testing.T) {
 	soon := Expectation{FreeWithin: 8 * time.Second}
 	fast := Expectation{Verdict: checker.Valid, Figures: Bounds{{Figure: "ops", Low: 2, High: math.Inf(1)}}}
 	updates := func(n int64) change { return func(r *checker.Results) { r.Measures.Work = n } }
+	billed := Expectation{Verdict: checker.Violation, Invariants: []string{"billed-once"}}
+	invariant := func(name string) change {
+		return func(r *checker.Results) {
+			r.Findings = append(r.Findings, checker.Finding{
+				Property: checker.Invariants, Verdict: checker.Violation, Required: true,
+				Facts: []checker.Fact{{Kind: application.FactViolated, Keys: []string{name}, N: 1}, {Kind: application.FactHeld, Keys: []string{"billed-once"}}},
+			})
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		expect Expectation
@@ -87,6 +97,11 @@ func TestExpectationMissed(t *testing.T) {
 		{"nothing was lost", violation, results(checker.Violation, violated(checker.MutualExclusion)), "no-lost-update was not violated (only mutual-exclusion)"},
 		{"by the cause", byClock, results(checker.Violation, both, because(checker.CauseClock)), ""},
 		{"by another cause", byClock, results(checker.Violation, both, because(checker.CausePaused)), "was caused by: clock step"},
+
+		{"invariant", billed, results(checker.Violation, invariant("billed-once")), ""},
+		{"another invariant", billed, results(checker.Violation, invariant("kept")), "invariant billed-once was not violated"},
+		{"invariant, whatever the verdict", Expectation{Invariants: billed.Invariants}, results(checker.Violation, invariant("billed-once")), ""},
+		{"invariant, and a property", Expectation{Invariants: billed.Invariants}, results(checker.Violation, invariant("billed-once"), violated(checker.Liveness)), "liveness was violated"},
 
 		{"valid control", valid, results(checker.Valid), ""},
 		{"control that is a violation", valid, results(checker.Violation, violated(checker.MutualExclusion)), "the verdict is violation, not valid"},
@@ -160,9 +175,11 @@ func TestExperimentMissed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := judgedValid()
 			r.Faults = c.faults
-			got := e.Missed(r)
-			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-				t.Errorf("missed %q, want %q", got, c.want)
+			ofApplication := Experiment{Expect: e.Expect, Application: &runs.ApplicationOptions{Schedule: e.Options.Schedule}}
+			for _, e := range []Experiment{e, ofApplication} {
+				if got := e.Missed(r); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+					t.Errorf("missed %q, want %q", got, c.want)
+				}
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/nemesis"
 	"lockcheck/reports"
 )
 
@@ -23,7 +24,9 @@ type Experiment struct {
 	Subject string // the lock or the reproduction
 	Setting Setting
 	Options runs.Options
-	Expect  Expectation
+	// Application is the test of an application, in place of Options; nil for that of a lock.
+	Application *runs.ApplicationOptions
+	Expect      Expectation
 }
 
 // Setting says what is done to the subject of an experiment.
@@ -43,30 +46,58 @@ const ExperimentParameter = "experiment"
 // Run runs the experiment on a machine, and says why the result is not the expected one,
 // "" if it is.
 func (e Experiment) Run(ctx context.Context, m runs.Machine, interrupt <-chan struct{}, progress runs.Progress) (runs.Outcome, string, error) {
-	o := e.marked()
-	o.Machine = m
-	outcome, err := runs.Test(ctx, o, interrupt, progress)
+	outcome, err := e.job().test(ctx, m, interrupt, progress, runs.Test)
 	if outcome.History == nil {
 		return outcome, "", err
 	}
 	return outcome, e.Missed(outcome.Results), err
 }
 
-// marked are the options of a run that can be recognised as one of the experiment.
-func (e Experiment) marked() runs.Options {
-	o := e.Options
-	o.Parameters = map[string]string{ExperimentParameter: e.Name}
-	return o
+// job is the run of the experiment, which can be recognised as such, without its outline.
+func (e Experiment) job() Job {
+	mark := map[string]string{ExperimentParameter: e.Name}
+	j := Job{Name: e.Name, Options: e.Options}
+	j.Options.Parameters = mark
+	if e.Application != nil {
+		application := *e.Application
+		application.Parameters = mark
+		j.Application = &application
+	}
+	return j
+}
+
+// Outline checks the options without running anything, as runs.OutlineOf does.
+func (e Experiment) Outline() (runs.Outline, error) {
+	if e.Application != nil {
+		return runs.OutlineOfApplication(*e.Application)
+	}
+	return runs.OutlineOf(e.Options)
+}
+
+// Tested is the lock or the application, by its name.
+func (e Experiment) Tested() string {
+	if e.Application != nil {
+		return e.Application.App.Name
+	}
+	return e.Options.Lock
+}
+
+func (e Experiment) schedule() *nemesis.Schedule {
+	if e.Application != nil {
+		return e.Application.Schedule
+	}
+	return e.Options.Schedule
 }
 
 // Missed says why results are not what was expected, "" if they are. For each step
 // of a reproduction at least one fault must have been proven and exercised: a control whose
 // faults hit nobody controls nothing.
 func (e Experiment) Missed(r checker.Results) string {
-	if missed := e.Expect.Missed(r); missed != "" || e.Options.Schedule == nil {
+	schedule := e.schedule()
+	if missed := e.Expect.Missed(r); missed != "" || schedule == nil {
 		return missed
 	}
-	for _, step := range e.Options.Schedule.Steps {
+	for _, step := range schedule.Steps {
 		counts := func(f checker.FaultCoverage) bool { return step.Began(f.ID) && f.Counts() }
 		if !slices.ContainsFunc(r.Faults, counts) {
 			return fmt.Sprintf("step %s of the schedule was never proven and exercised", step.ID)

@@ -16,7 +16,9 @@ import (
 type Job struct {
 	Name    string
 	Options runs.Options // without the machine, which is that of the runner
-	Outline runs.Outline // of these options
+	// Application is a test of an application, in place of Options; nil for that of a lock.
+	Application *runs.ApplicationOptions
+	Outline     runs.Outline // of these options
 	// Command is the command line that makes this run alone, for the record; nil for that of
 	// the runner.
 	Command []string
@@ -26,6 +28,21 @@ type Job struct {
 	// MaxDelay is how late this process may be woken up during the run. After a longer delay the job is
 	// Delayed, and fewer jobs run in parallel for a while. 0 for no bound.
 	MaxDelay time.Duration
+}
+
+// tester makes a run of a lock.
+type tester func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
+
+// test makes the run of the job on a machine; ofLock makes one of a lock.
+func (j Job) test(ctx context.Context, m runs.Machine, interrupt <-chan struct{}, progress runs.Progress, ofLock tester) (runs.Outcome, error) {
+	if j.Application != nil {
+		o := *j.Application
+		o.Machine = m
+		return runs.TestApplication(ctx, o, interrupt, progress)
+	}
+	o := j.Options
+	o.Machine = m
+	return ofLock(ctx, o, interrupt, progress)
 }
 
 // Alone is the number of slots of a job next to which nothing runs.
@@ -64,8 +81,8 @@ type Runner struct {
 	// is called with each that is not begun for that, as Done is.
 	Deadline time.Time
 	Skipped  func(i int) error
-	// Test makes a run; runs.Test if nil.
-	Test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
+	// Test makes the run of a lock; runs.Test if nil.
+	Test tester
 }
 
 // Length is how long jobs take, by their time limits and containers, if each begins in its order as soon as enough
@@ -187,10 +204,9 @@ func (w *work) hasFailed() bool {
 
 func (w *work) do(ctx context.Context, i int, free *Gate, interrupt <-chan struct{}) {
 	job := w.jobs[i]
-	o, cost := job.Options, w.cost(job)
-	o.Machine = w.Machine
+	machine, cost := w.Machine, w.cost(job)
 	if job.Command != nil {
-		o.Command = job.Command
+		machine.Command = job.Command
 	}
 	progress := w.Each
 	if progress == nil {
@@ -200,7 +216,7 @@ func (w *work) do(ctx context.Context, i int, free *Gate, interrupt <-chan struc
 	w.running += cost
 	w.mu.Unlock()
 	m := Made{Began: time.Now()}
-	m.Outcome, m.Err = w.Test(ctx, o, interrupt, progress)
+	m.Outcome, m.Err = job.test(ctx, machine, interrupt, progress, w.Test)
 	m.Took = time.Since(m.Began)
 	m.Delayed = job.MaxDelay > 0 && m.Outcome.Delay > job.MaxDelay
 	free.adapt(m.Delayed)

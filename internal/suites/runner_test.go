@@ -236,3 +236,21 @@ func TestRemaining(t *testing.T) {
 		}
 	}
 }
+
+// TestRunnerApplication: a job of an application is no test of a lock, and has the machine of the runner.
+func TestRunnerApplication(t *testing.T) {
+	var errs []error
+	r := newTest(1, func(runs.Options) (runs.Outcome, error) { return runs.Outcome{}, errors.New("a lock") })
+	r.Done = func(_ int, m Made) error {
+		errs = append(errs, m.Err)
+		return nil
+	}
+	unusable := &runs.ApplicationOptions{Interval: -time.Second} // so that nothing is started
+	if _, err := r.Run(t.Context(), []Job{{Application: unusable}, {}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var usage *runs.UsageError
+	if len(errs) != 2 || !errors.As(errs[0], &usage) || usage.About != "nemesis-interval" || errs[1].Error() != "a lock" {
+		t.Errorf("got %v", errs)
+	}
+}

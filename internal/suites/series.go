@@ -45,11 +45,11 @@ func (s Series) Without(stored map[string][]StoredRun) Series {
 func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	var jobs []Job
 	for _, e := range s.Experiments {
-		outline, err := runs.OutlineOf(e.Options)
-		if err != nil {
+		var err error
+		job := e.job()
+		if job.Outline, err = e.Outline(); err != nil {
 			return runs.Closed(interrupt), fmt.Errorf("%s: %w", e.Name, err)
 		}
-		job := Job{Name: e.Name, Options: e.marked(), Outline: outline}
 		if s.Alone[e.Name] {
 			job.Slots = Alone
 		}

@@ -65,10 +65,7 @@ func (f *File) At(err error, path ...any) error {
 		path = append(slices.Clone(path), field.Field)
 	}
 	line := 0
-	node := &f.document
-	if len(node.Content) > 0 {
-		node = node.Content[0]
-	}
+	node := f.top()
 	for _, part := range path {
 		if node = child(node, part); node == nil {
 			break
@@ -79,6 +76,37 @@ func (f *File) At(err error, path ...any) error {
 		return err
 	}
 	return fmt.Errorf("line %d: %w", line, err)
+}
+
+func (f *File) top() *yaml.Node {
+	if len(f.document.Content) > 0 {
+		return f.document.Content[0]
+	}
+	return &f.document
+}
+
+// Key is a key of a mapping.
+type Key struct {
+	Name string
+	Line int
+}
+
+// Keys lists the keys of the mapping at a path of keys; none if there is no mapping there.
+func (f *File) Keys(path ...any) []Key {
+	node := f.top()
+	for _, part := range path {
+		if node = child(node, part); node == nil {
+			return nil
+		}
+	}
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	var keys []Key
+	for i := 0; i < len(node.Content); i += 2 {
+		keys = append(keys, Key{node.Content[i].Value, node.Content[i].Line})
+	}
+	return keys
 }
 
 // child returns the value of a key, or the element of a list with an index or a value; nil for none.

@@ -2,6 +2,7 @@ package yamlfile
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,19 @@ func TestAt(t *testing.T) {
 	} {
 		if got := file.At(c.err, c.path...); got.Error() != c.want || !errors.Is(got, wrong) {
 			t.Errorf("%v: %v, want %s", c.path, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		path []any
+		want []Key
+	}{
+		{nil, []Key{{"seed", 1}, {"steps", 2}, {"locks", 8}}},
+		{[]any{"steps", 1}, []Key{{"for", 6}, {"fault", 7}}},
+		{[]any{"locks"}, nil},
+		{[]any{"faults"}, nil},
+	} {
+		if got := file.Keys(c.path...); !slices.Equal(got, c.want) {
+			t.Errorf("%v: keys %v, want %v", c.path, got, c.want)
 		}
 	}
 }

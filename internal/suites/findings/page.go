@@ -92,7 +92,7 @@ func lockRow(calm, paused Observed) reports.Row {
 }
 
 func reproductionRow(finding, control Observed) reports.Row {
-	cells := reports.Cells(finding.Subject, finding.Options.Lock, finding.Expect.String(), finding.count(),
+	cells := reports.Cells(finding.Subject, finding.Tested(), finding.Expect.String(), finding.count(),
 		control.Expect.String(), control.count(), finding.lost(), control.lost(), finding.length())
 	cells[0].Code, cells[1].Code, cells[1].More = true, true, finding.versions()
 	return reports.Row{Cells: cells}

@@ -7,6 +7,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/appfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/stats"
 	"lockcheck/internal/suites"
@@ -82,6 +83,7 @@ func TestPage(t *testing.T) {
 		observed("etcd-lease-loss", "etcd", suites.SettingControl, valid, five(0)...),
 		observed("published", "etcd", suites.SettingFinding, published(0.18), five(0, 0, 2, 4, 3)...),
 		observed("published", "etcd", suites.SettingControl, published(0.28), five(0, 0, 2, 4, 3)...),
+		{suites.Experiment{Subject: "billed-twice", Setting: suites.SettingFinding, Application: &runs.ApplicationOptions{App: appfile.App{Name: "billing"}}, Expect: suites.Expectation{Verdict: checker.Violation, Invariants: []string{"billed-once"}}}, nil},
 		observed("a`|*b*", "c`|", suites.SettingFinding, suites.Expectation{Violated: violated.Violated, Cause: "<x>"}, failed),
 	}).WriteMarkdown(&text)
 	if err != nil {
@@ -93,6 +95,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"Made by \"lockcheck repro table x\" from stored runs;", "with the 95 % interval",
 		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | mutual-exclusion violated, cause: &lt;x&gt; | 0 of 1 (assumptions is broken: \\| \\[more\\](x) \\_twice\\_) |  | not run | 0 of 1 |  | 12s |\n",
+		"| `billed-twice` | `billing` | violation: invariant billed-once violated | not run |  | not run |  |  |  |\n",
 		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200: no interval (2 runs) |\n",
 		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",
 		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 1 of 9: no interval (1 run) |  | 12s |\n",

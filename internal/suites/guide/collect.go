@@ -24,7 +24,7 @@ import (
 )
 
 // Collect reads the runs in a store: single tests, comparisons, findings and claims in any mixture.
-// Interrupted runs and histories from other programs are no evidence.
+// Interrupted runs, histories from other programs, and tests of applications are no evidence of a lock.
 func Collect(store string) (Evidence, error) {
 	c, err := newCollector()
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *collector) add(folder string) error {
 	if err != nil {
 		return err
 	}
-	if d.Header.Imported != "" || d.Results.Interrupted {
+	if d.Header.Imported != "" || d.Results.Interrupted || d.Header.Application != nil {
 		return nil
 	}
 	schedule, err := runs.ReadSchedule(folder)

@@ -39,7 +39,7 @@ func store(t *testing.T, all map[string]reports.Document, schedules map[string]s
 	return root
 }
 
-// TestCollect collects a run of a reproduction, an interrupted run, and a run of another program.
+// TestCollect collects a run of a reproduction, an interrupted run, a run of another program, and a test of an application.
 func TestCollect(t *testing.T) {
 	header := history.Header{
 		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "etcd-v3lock", Guard: "none", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1"},
@@ -54,10 +54,11 @@ func TestCollect(t *testing.T) {
 		},
 		Faults: []checker.FaultCoverage{{ID: "stop", Kind: "pause", Applied: true, Proven: true, Exercised: true}},
 	}
-	interrupted, other := results, header
-	interrupted.Interrupted, other.Imported = true, "jepsen"
+	interrupted, other, application := results, header, header
+	interrupted.Interrupted, other.Imported, application.Application = true, "jepsen", &history.Application{}
 	root := store(t, map[string]reports.Document{
 		"a/1": {Header: header, Results: results}, "a/2": {Header: header, Results: interrupted}, "b/3": {Header: other, Results: results},
+		"b/4": {Header: application, Results: results},
 	}, map[string]string{"a/1": "seed: 1\nsteps:\n- {id: stop, fault: pause, target: n1, for: 3s}\n"})
 	found, err := Collect(root)
 	if err != nil || len(found) != 1 {

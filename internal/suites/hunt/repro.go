@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/internal/lockfile"
@@ -76,7 +74,7 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 		all = append(all, repros.Control{Summary: "the same without the " + step.Fault + " of " + step.Target, Without: []string{r.Schedule.Steps[i].ID}})
 	}
 	if sibling := p.sibling(); sibling != "" {
-		all = append(all, repros.Control{Summary: "the same with " + sibling, Setup: changed("lock", sibling)})
+		all = append(all, repros.Control{Summary: "the same with " + sibling, Setup: repros.Changes("lock", sibling)})
 	}
 	if p.subject.LockDelay() != nil {
 		usual := p.subject.Info.LockDelay.String()
@@ -84,7 +82,7 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 		o.LockDelay = &p.subject.Info.LockDelay
 		if limit, err := trials.LimitOf(o, t.Use, t.Times); err == nil {
 			all = append(all, repros.Control{
-				Summary: "the same with a lock delay of " + usual, Setup: changed("lock-delay", usual, "time-limit", limit.String()),
+				Summary: "the same with a lock delay of " + usual, Setup: repros.Changes("lock-delay", usual, "time-limit", limit.String()),
 			})
 		}
 	}
@@ -92,21 +90,12 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 		short := t
 		short.Section = shortest
 		section := p.sketch(short).Section.String()
-		all = append(all, repros.Control{Summary: "the same with a section of " + section, Setup: changed("section", section)})
+		all = append(all, repros.Control{Summary: "the same with a section of " + section, Setup: repros.Changes("section", section)})
 	}
 	if t.Renew {
-		all = append(all, repros.Control{Summary: "the same without renewals", Setup: changed("renew", "false")})
+		all = append(all, repros.Control{Summary: "the same without renewals", Setup: repros.Changes("renew", "false")})
 	}
 	return all
-}
-
-// changed is the part of a file that sets values. The texts are names and values in turn.
-func changed(texts ...string) yaml.Node {
-	node := yaml.Node{Kind: yaml.MappingNode}
-	for _, text := range texts {
-		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: text})
-	}
-	return node
 }
 
 // sibling is a lock without a known flaw on the same servers, with or without a proxy in front of them. It is

@@ -66,6 +66,9 @@ func Find(name, lock string) (Reproduction, error) {
 }
 
 func (r Reproduction) with(lock string) (Reproduction, error) {
+	if r.Setup.App != "" {
+		return r, runs.Usagef("--lock: %s is for the application of %s alone", r.Name, r.Setup.App)
+	}
 	if len(r.Each) == 0 || r.Setup.Lock != "" {
 		return r, runs.Usagef("--lock: %s is for the lock %s alone", r.Name, r.Setup.Lock)
 	}
@@ -91,8 +94,8 @@ func (r Reproduction) with(lock string) (Reproduction, error) {
 // too. Most of lockcheck's own locks have it.
 const leastLease = 2 * time.Second
 
-// FromFile reads a reproduction of the user's own. Locks that it names by a path are looked
-// for from the folder of the file. All errors are *runs.UsageError.
+// FromFile reads a reproduction of the user's own. Lock files and app files are looked for from
+// the folder of the file. All errors are *runs.UsageError.
 func FromFile(path string) (Reproduction, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -131,9 +134,9 @@ func (r Reproduction) checkOwn() error {
 
 var errNoName = errors.New("it has no name")
 
-// locate makes locks that are named by a path relative to a folder.
+// locate makes paths of lock files and app files relative to a folder.
 func (r *Reproduction) locate(folder string) {
-	r.Setup.Lock = located(folder, r.Setup.Lock)
+	r.Setup.Lock, r.Setup.App = located(folder, r.Setup.Lock), locatedApp(folder, r.Setup.App)
 	if r.Control != nil {
 		locateIn(folder, &r.Control.Setup)
 	}
@@ -145,8 +148,11 @@ func (r *Reproduction) locate(folder string) {
 // locateIn does so in a part of a file that is read later.
 func locateIn(folder string, setup *yaml.Node) {
 	for i := 0; i+1 < len(setup.Content); i += 2 {
-		if setup.Content[i].Value == "lock" {
-			setup.Content[i+1].Value = located(folder, setup.Content[i+1].Value)
+		switch value := &setup.Content[i+1].Value; setup.Content[i].Value {
+		case "lock":
+			*value = located(folder, *value)
+		case "app":
+			*value = locatedApp(folder, *value)
 		}
 	}
 }
@@ -156,6 +162,13 @@ func located(folder, lock string) string {
 		return lock
 	}
 	return filepath.Join(folder, lock)
+}
+
+func locatedApp(folder, app string) string {
+	if app == "" || filepath.IsAbs(app) {
+		return app
+	}
+	return filepath.Join(folder, app)
 }
 
 // In lists the reproductions in files and in folders, those below included. Of a folder it

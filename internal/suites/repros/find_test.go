@@ -133,7 +133,7 @@ fast:
 				return
 			}
 			for form, want := range map[Form]string{{}: c.finding, {Control: true}: c.control, {Fast: true}: c.fast} {
-				o, err := r.Options(form)
+				o, err := optionsOf(r, form)
 				if want != "etcd" && !filepath.IsAbs(want) {
 					want = filepath.Join(folder, want)
 				}

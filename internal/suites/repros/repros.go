@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ type Reproduction struct {
 	// of names. The name of the lock is then appended to that of the reproduction.
 	Each     each             `yaml:"each,omitempty"`
 	Setup    Setup            `yaml:",inline"`
-	Schedule nemesis.Schedule `yaml:"schedule"`
+	Schedule nemesis.Schedule `yaml:"schedule,omitempty"`
 
 	Expect suites.Expectation `yaml:"expect"`
 	// Control is the same test with one thing changed, and what it must give; nil if
@@ -53,19 +54,20 @@ type Reproduction struct {
 }
 
 // Setup is what a reproduction says of its test, apart from the schedule. What it
-// leaves out is as in runs.Options.
+// leaves out is as in runs.Options, or in runs.ApplicationOptions if there is an Application.
 type Setup struct {
-	Lock          string  `yaml:"lock"`
+	Application   `yaml:",inline"`
+	Lock          string  `yaml:"lock,omitempty"`
 	Version       string  `yaml:"version,omitempty"` // of the servers
 	Nodes         int     `yaml:"nodes,omitempty"`
 	Pin           bool    `yaml:"pin,omitempty"`
-	Workload      string  `yaml:"workload"`
-	Guard         string  `yaml:"guard"`
-	Concurrency   int     `yaml:"concurrency"`
+	Workload      string  `yaml:"workload,omitempty"`
+	Guard         string  `yaml:"guard,omitempty"`
+	Concurrency   int     `yaml:"concurrency,omitempty"`
 	Rate          float64 `yaml:"rate,omitempty"`
 	workloads.Use `yaml:",inline"`
 	TimeLimit     time.Duration `yaml:"time-limit,omitempty"`
-	MinOps        int64         `yaml:"min-ops"`
+	MinOps        int64         `yaml:"min-ops,omitempty"`
 	UntilOverlap  bool          `yaml:"until-overlap,omitempty"`
 	EndRecovered  bool          `yaml:"end-recovered,omitempty"`
 	// Workers are what single ones do otherwise than the others.
@@ -82,6 +84,15 @@ type Control struct {
 	// For replaces how long a step lasts.
 	For    map[string]nemesis.Span `yaml:"for,omitempty"`
 	Expect suites.Expectation      `yaml:"expect"`
+}
+
+// Changes is the setup of a control that sets values, each after its key.
+func Changes(texts ...string) yaml.Node {
+	node := yaml.Node{Kind: yaml.MappingNode}
+	for _, text := range texts {
+		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: text})
+	}
+	return node
 }
 
 // Fast is a shorter form of a reproduction.
@@ -216,7 +227,11 @@ func ReadExperiments(text io.Reader, prefix string) ([]suites.Experiment, error)
 }
 
 func readReproduction(text io.Reader) (r Reproduction, err error) {
-	if err := yamlfile.Read(text, &r); err != nil {
+	file, err := yamlfile.Parse(text, &r)
+	if err != nil {
+		return r, err
+	}
+	if err := r.checkKeys(file); err != nil {
 		return r, err
 	}
 	if err := r.Schedule.Check(); err != nil {
@@ -242,7 +257,10 @@ func (r Reproduction) checkControl() error {
 			return fmt.Errorf("the control changes step %q, which does not exist", id)
 		}
 	}
-	_, err := r.Setup.with(r.Control.Setup)
+	setup, err := r.Setup.with(r.Control.Setup)
+	if err == nil && len(changed) > 0 && setup.Nemesis != "" {
+		err = errors.New("the control changes steps, and its nemesis replaces all of them")
+	}
 	return err
 }
 
@@ -267,6 +285,7 @@ func (s Setup) with(changes yaml.Node) (Setup, error) {
 		own := *s.LockDelay // reading writes through the pointer
 		s.LockDelay = &own
 	}
+	s.Environment = maps.Clone(s.Environment) // and into the map
 	err = yamlfile.Read(bytes.NewReader(text), &s)
 	return s, err
 }
@@ -277,36 +296,32 @@ type Form struct {
 	Fast    bool // the shorter form, if it has one
 }
 
-// Options returns the test that a reproduction consists of. Store, Binary and
-// what else belongs to the machine is left to the caller.
-func (r Reproduction) Options(form Form) (runs.Options, error) {
-	setup, schedule := r.Setup, r.Schedule
-	var err error
+// in is what the reproduction says of its test in one of its forms.
+func (r Reproduction) in(form Form) (setup Setup, schedule nemesis.Schedule, err error) {
+	setup, schedule = r.Setup, r.Schedule
 	if form.Fast {
 		if r.Fast == nil {
-			return runs.Options{}, runs.Usagef("--fast: %s has no shorter form", r.Name)
+			return setup, schedule, runs.Usagef("--fast: %s has no shorter form", r.Name)
 		}
 		schedule = r.Fast.Schedule
 		if setup, err = setup.with(r.Fast.Setup); err != nil {
-			return runs.Options{}, err
+			return setup, schedule, err
 		}
 	}
 	if form.Control {
 		if r.Control == nil {
-			return runs.Options{}, runs.Usagef("--control: %s has no control", r.Name)
+			return setup, schedule, runs.Usagef("--control: %s has no control", r.Name)
 		}
 		schedule = r.Control.apply(schedule)
-		if setup, err = setup.with(r.Control.Setup); err != nil {
-			return runs.Options{}, err
-		}
+		setup, err = setup.with(r.Control.Setup)
 	}
-	o := setup.options()
-	o.Schedule, o.Seed = &schedule, schedule.Seed
-	return o, nil
+	return setup, schedule, err
 }
 
-func (s Setup) options() runs.Options {
+// options are those of the test of a lock. What belongs to the machine is left to the caller.
+func (s Setup) options(schedule nemesis.Schedule) runs.Options {
 	return runs.Options{
+		Schedule: &schedule, Seed: schedule.Seed,
 		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
 		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
 		Use: s.Use, Workers: s.Workers,
@@ -339,18 +354,29 @@ func (r Reproduction) experiments(prefix string) ([]suites.Experiment, error) {
 }
 
 func (r Reproduction) experiment(prefix string, form Form) (suites.Experiment, error) {
-	o, err := r.Options(form)
-	e := suites.Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: suites.SettingFinding, Options: o, Expect: r.Expect}
+	setup, schedule, err := r.in(form)
+	if err != nil {
+		return suites.Experiment{}, err
+	}
+	e := suites.Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: suites.SettingFinding, Expect: r.Expect}
 	if form.Fast {
 		e.Name += "/fast"
 	}
-	if form.Control && err == nil {
+	if form.Control {
 		e.Name, e.Setting, e.Expect = e.Name+"/control", suites.SettingControl, r.Control.Expect
+	}
+	if setup.App == "" {
+		e.Options = setup.options(schedule)
+		return e, nil
+	}
+	e.Application, err = setup.application(schedule)
+	if err == nil {
+		err = haveInvariants(e.Application.App, e.Expect.Invariants)
 	}
 	return e, err
 }
 
-// Experiment is the reproduction in one of its forms.
+// Experiment is the reproduction in one of its forms. What belongs to the machine is left to the caller.
 func (r Reproduction) Experiment(form Form) (suites.Experiment, error) {
 	return r.experiment(prefix, form)
 }

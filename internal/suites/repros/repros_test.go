@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 )
@@ -42,6 +43,12 @@ func TestReproData(t *testing.T) {
 	}
 }
 
+// optionsOf are those of the test of a lock.
+func optionsOf(r Reproduction, form Form) (runs.Options, error) {
+	e, err := r.Experiment(form)
+	return e.Options, err
+}
+
 // checkData says what a reproduction lacks.
 func checkData(t *testing.T, r Reproduction) {
 	t.Helper()
@@ -54,8 +61,15 @@ func checkData(t *testing.T, r Reproduction) {
 	if reflect.DeepEqual(r.Expect, r.Control.Expect) {
 		t.Errorf("expects of its control the same: %+v", r.Expect)
 	}
+	properties := checker.Properties()
+	if r.Setup.App != "" {
+		properties = application.Properties()
+		if r.Expect.Cause != "" && !slices.Contains(application.Causes(), r.Expect.Cause) {
+			t.Errorf("expects the cause %q, which there is not", r.Expect.Cause)
+		}
+	}
 	for _, p := range slices.Concat(r.Expect.Violated, r.Expect.Kept, r.Expect.MayViolate, r.Control.Expect.Violated, r.Control.Expect.Kept) {
-		if !slices.Contains(checker.Properties(), p) {
+		if !slices.Contains(properties, p) {
 			t.Errorf("expects something of %q, which is no property", p)
 		}
 	}
@@ -63,9 +77,9 @@ func checkData(t *testing.T, r Reproduction) {
 		if form.Fast && r.Fast == nil {
 			continue
 		}
-		o, err := r.Options(form)
+		e, err := r.Experiment(form)
 		if err == nil {
-			_, err = runs.OutlineOf(o)
+			_, err = e.Outline()
 		}
 		if err != nil {
 			t.Errorf("%+v: %v", form, err)
@@ -85,7 +99,7 @@ func TestReproControls(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := func(r Reproduction, form Form) runs.Options {
-		o, err := r.Options(form)
+		o, err := optionsOf(r, form)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,12 +221,12 @@ func TestLockDelay(t *testing.T) {
 		form Form
 		want time.Duration
 	}{{Form{Control: true}, 15 * time.Second}, {Form{}, 0}} {
-		o, err := r.Options(c.form)
+		o, err := optionsOf(r, c.form)
 		if err != nil || o.LockDelay == nil || *o.LockDelay != c.want {
 			t.Errorf("%+v: %v, %v, want %s", c.form, o.LockDelay, err, c.want)
 		}
 	}
-	if other, err := ByName("etcd-11456"); err != nil || other.Setup.options().LockDelay != nil {
+	if other, err := ByName("etcd-11456"); err != nil || other.Setup.LockDelay != nil {
 		t.Errorf("a delay is said of %s, %v", other.Name, err)
 	}
 }
