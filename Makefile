@@ -49,7 +49,7 @@ check: lint
 # longest begins first.
 GO_TEST := go test -vet=off -timeout 40m
 SERVERS := ./internal/runs ./clusters ./nemesis ./cmd/lockcheck ./internal/suites/hunt ./examples/go-lock ./internal/suites/matrix ./internal/suites/repros ./clients ./clusters/engine ./clusters/images ./internal/cleanup ./internal/suites/claims ./internal/suites/sweep ./internal/suites/advise ./internal/suites/profile ./internal/application/ask
-REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/application/ask ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./tools/release
+REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/application/ask ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./internal/suites/repros ./tools/release
 test-pure test-race test-servers test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
 test-servers: export LOCKCHECK = $(CURDIR)/lockcheck
 stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time $(MAKE) $(1)'
@@ -225,12 +225,17 @@ examples: build go-lock
 	./lockcheck test --lock $$lock --nemesis none --expect valid || not="$$not $$lock"; done; \
 	test -z "$$not" || { echo "not valid:$$not"; exit 1; }
 
-.PHONY: go-lock
+.PHONY: go-lock example-applications
 go-lock:
 	go build -o examples/go-lock/ ./examples/go-lock
 
+# The programs of applications. That of golang-migrate is fetched, as the first line of its Dockerfile says.
+example-applications:
+	CGO_ENABLED=0 go build -o examples/applications/leader/ ./examples/applications/leader
+	cd examples/applications/migrate && eval "$$(sed -n '1s/^# .*: //p' Dockerfile)"
+
 # The findings of the examples and their controls, TIMES times.
-example-findings: build
+example-findings: build example-applications
 	./lockcheck repro all examples --times $(TIMES) --store $(EXAMPLE_FINDINGS) || test $$? -eq 1
 	./lockcheck repro table examples --store $(EXAMPLE_FINDINGS)
 

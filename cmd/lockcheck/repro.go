@@ -36,7 +36,7 @@ func reproCommand(s *system) *cobra.Command {
 		Short: "reproduce published bugs, or check claims",
 		Long: `Reproduce a published finding with a fixed schedule. The exit code is 0 only if exactly the expected verdict was reached; an undecided or broken run never counts as reproduced. --control runs the same test with the one change that must make the difference, and has its own expected verdict.
 
-A reproduction can be a file, whose lock can be a lock file next to it. A reproduction for many locks, such as holder-pause, takes any of them with --lock.
+A reproduction can be a file, whose lock can be a lock file next to it, or which names an app file in place of a lock. A reproduction for many locks, such as holder-pause, takes any of them with --lock.
 
 ` + exitCodes,
 		Example: `  lockcheck repro --list
@@ -196,7 +196,7 @@ func reproAllCommand(s *system) *cobra.Command {
 		Example: `  lockcheck repro all --only '^lock/redis/'
   lockcheck repro all --only '^lock/' --parallel 4
   lockcheck repro all --only '^repro/' --times 5
-  lockcheck repro all examples`,
+  lockcheck repro all examples/applications --times 5`,
 		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			experiments, err := experimentsIn(args)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lockcheck/checker"
-	"lockcheck/checker/application"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/appfile"
 )
@@ -47,41 +46,6 @@ func applicationEnds(t *testing.T, want checker.Verdict, o ApplicationOptions) (
 		}
 	}
 	return r
-}
-
-// TestApplications: applications that public bug reports are about are found, by the property that the report is about,
-// and their right forms are valid. None of them takes a fault.
-func TestApplications(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		property checker.Property
-		cause    string // "" for an invariant, which has none
-	}{
-		{"quartz", checker.ExactlyOnce, application.CauseDecidedBeforeLock},
-		{"liquibase", checker.ExactlyOnce, application.CauseDecidedBeforeLock},
-		{"shared_object", checker.MutualExclusion, application.CauseHolderHealthy},
-		{"two_locks", checker.MutualExclusion, application.CauseHolderHealthy},
-		{"janitor", checker.MutualExclusion, application.CauseHolderHealthy},
-		{"never_released", checker.Invariants, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			t.Run("wrong", func(t *testing.T) {
-				t.Parallel()
-				r := applicationEnds(t, checker.Violation, applicationOptions(t, c.name, "wrong"))
-				f := r.Finding(c.property)
-				if r.Verdict != checker.Violation || f.Verdict != checker.Violation || c.cause != "" && f.Causes[c.cause] == 0 {
-					t.Errorf("%s; %s is %s by %v", r.Verdict, c.property, f.Verdict, f.Causes)
-				}
-			})
-			t.Run("right", func(t *testing.T) {
-				t.Parallel()
-				if r := applicationEnds(t, checker.Valid, applicationOptions(t, c.name, "right")); r.Verdict != checker.Valid {
-					t.Errorf("%s: %s", r.Verdict, r.Sentence)
-				}
-			})
-		})
-	}
 }
 
 // TestApplicationUnderFaults: pauses and kills of replicas are proven, and killed replicas work again.

@@ -15,6 +15,9 @@ import (
 // examples are the findings of the clients that users copy.
 const examples = "../../../examples"
 
+// applications has those that public bug reports are about, with their findings.
+const applications = "../../runs/testdata/applications"
+
 // lockFile is the smallest one with a lease.
 const lockFile = "client: {command: ['true']}\nservers: memory\nlease: 1s\n"
 
@@ -189,10 +192,10 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// TestExamples: every finding of examples/ can be prepared, says where it comes from, and
-// has a control that expects something else.
+// TestExamples: every finding of examples/ and of applications can be prepared, says where it comes
+// from, and has a control that expects something else.
 func TestExamples(t *testing.T) {
-	all, err := In([]string{examples})
+	all, err := In([]string{examples, applications})
 	if err != nil {
 		t.Fatal(err)
 	}
