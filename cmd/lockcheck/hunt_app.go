@@ -45,7 +45,7 @@ func (s *system) huntApplication(cmd *cobra.Command, f *huntFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range result.Lines(f.app) {
+	for _, line := range result.Lines() {
 		fmt.Fprintln(s.stdout, line)
 	}
 	fmt.Fprintln(s.stdout, "folder ", result.Folder)

@@ -16,6 +16,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/checker/application"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
 )
 
@@ -54,12 +55,12 @@ type Finding struct {
 	Trial    int    `json:"trial"`
 	Sentence string `json:"sentence"` // of that trial
 	Run      string `json:"run"`      // its folder
-	// Seen is in how many of Reruns with the reduced schedule it showed again.
+	// Seen is in how many of Reruns with the reduced schedule it showed again, as its reproduction expects it.
 	Seen   int `json:"seen"`
 	Reruns int `json:"reruns"`
-	// Schedule is the file with the reduced schedule, in the folder of the hunt; "" for a finding without faults.
-	Schedule string   `json:"schedule,omitempty"`
-	Faults   []string `json:"faults,omitempty"`
+	// Reproduction is its file in the folder of the hunt, with the reduced schedule.
+	Reproduction string   `json:"reproduction"`
+	Faults       []string `json:"faults,omitempty"` // none for a finding that needs none
 }
 
 // Result of a hunt.
@@ -78,6 +79,7 @@ type hunt struct {
 	Plan
 	result   Result
 	end      time.Time
+	calm     bool // the trial without faults was valid
 	progress runs.Progress
 	// test makes a run: runs.TestApplication, but in tests of this package.
 	test func(context.Context, runs.ApplicationOptions, <-chan struct{}, runs.Progress) (runs.Outcome, error)
@@ -114,6 +116,7 @@ func (h *hunt) search(ctx context.Context) error {
 	for n := 0; h.goesOn() && (h.Trials == 0 || n < h.Trials); n++ {
 		o := h.trial(n)
 		h.progress.Step("trial %d: %s", n, o.Nemesis)
+		began := time.Now()
 		outcome, err := h.test(ctx, o, h.stop, quiet{h.progress})
 		if outcome.History == nil {
 			return err
@@ -122,9 +125,10 @@ func (h *hunt) search(ctx context.Context) error {
 			break
 		}
 		h.result.Trials++
+		h.calm = h.calm || n == 0 && outcome.Results.Verdict == checker.Valid
 		switch outcome.Results.Verdict {
 		case checker.Violation:
-			if err := h.examine(ctx, n, o, outcome); err != nil {
+			if err := h.examine(ctx, n, o, outcome, time.Since(began)); err != nil {
 				return err
 			}
 		case checker.Valid:
@@ -177,8 +181,8 @@ func signatures(r checker.Results) []Signature {
 	return all
 }
 
-// examine reduces the schedule of a trial that showed something new.
-func (h *hunt) examine(ctx context.Context, n int, o runs.ApplicationOptions, outcome runs.Outcome) error {
+// examine reduces the schedule of a trial that showed something new, and writes its reproduction. The trial took a time.
+func (h *hunt) examine(ctx context.Context, n int, o runs.ApplicationOptions, outcome runs.Outcome, took time.Duration) error {
 	var fresh []Signature
 	for _, s := range signatures(outcome.Results) {
 		known := func(f Finding) bool { return f.Signature == s || slices.Contains(f.Also, s) }
@@ -197,27 +201,36 @@ func (h *hunt) examine(ctx context.Context, n int, o runs.ApplicationOptions, ou
 	if err != nil {
 		return err
 	}
-	if schedule, err = h.reduce(ctx, o, inForce(schedule, outcome.Results), &finding); err != nil {
+	schedule = inForce(schedule, outcome.Results)
+	r := h.reduction(o, fresh[0], len(schedule.Steps), took)
+	if schedule, err = r.reduce(ctx, schedule, &finding); err != nil {
 		return err
 	}
 	finding.Faults = schedule.Faults()
-	if len(schedule.Steps) > 0 {
-		finding.Schedule = fmt.Sprintf("finding-%d.yaml", len(h.result.Findings)+1)
-		if err := runs.WriteFile(h.result.Folder, finding.Schedule, schedule.Write); err != nil {
-			return err
-		}
+	finding.Reproduction = fmt.Sprintf("finding-%d.yaml", len(h.result.Findings)+1)
+	file, err := h.reproduction(finding, schedule)
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return yamlfile.Write(w, file) }
+	if err := runs.WriteFile(h.result.Folder, finding.Reproduction, write); err != nil {
+		return err
 	}
 	h.result.Findings = append(h.result.Findings, finding)
 	return h.save()
 }
 
-// inForce leaves out the steps whose faults were never proven: they explain nothing.
+// inForce leaves out the steps whose faults do not count: they explain nothing, and a reproduction demands each of its
+// steps. Where none counts, all stay.
 func inForce(s nemesis.Schedule, r checker.Results) nemesis.Schedule {
 	var idle []string
 	for _, step := range s.Steps {
-		if !slices.ContainsFunc(r.Faults, func(f checker.FaultCoverage) bool { return f.Proven && step.Began(f.ID) }) {
+		if !slices.ContainsFunc(r.Faults, func(f checker.FaultCoverage) bool { return f.Counts() && step.Began(f.ID) }) {
 			idle = append(idle, step.ID)
 		}
+	}
+	if len(idle) == len(s.Steps) {
+		return s
 	}
 	return s.Without(idle...)
 }
@@ -229,69 +242,6 @@ func (h *hunt) within(path string) string {
 		return path
 	}
 	return relative
-}
-
-// reruns is how often a reduced schedule is tried at the end, and tries how often a smaller one is before it is taken
-// for harmless.
-const (
-	reruns = 3
-	tries  = 2
-)
-
-// reduce leaves out steps for as long as the finding still shows without them, and counts how often it shows at the
-// end. What is left may show by chance alone, where a fault must strike at the right moment: then the whole schedule stays.
-func (h *hunt) reduce(ctx context.Context, o runs.ApplicationOptions, s nemesis.Schedule, f *Finding) (nemesis.Schedule, error) {
-	whole := s
-	for i := 0; i < len(s.Steps) && len(s.Steps) > 1 && h.goesOn(); {
-		smaller := s.Without(s.Steps[i].ID)
-		seen, made, err := h.shows(ctx, o, smaller, f.Signature, tries, 1)
-		if err != nil {
-			return s, err
-		}
-		if seen == 0 || made == 0 {
-			i++
-			continue
-		}
-		h.progress.Step("%s shows without %s", f.Signature, s.Steps[i].ID)
-		s = smaller
-	}
-	var err error
-	f.Seen, f.Reruns, err = h.shows(ctx, o, s, f.Signature, reruns, reruns)
-	if err != nil || 2*f.Seen >= f.Reruns || len(s.Steps) == len(whole.Steps) {
-		return s, err
-	}
-	seen, made, err := h.shows(ctx, o, whole, f.Signature, reruns, reruns)
-	if seen > f.Seen {
-		f.Seen, f.Reruns, s = seen, made, whole
-	}
-	return s, err
-}
-
-// shows counts in how many of the runs that it makes with a schedule something shows, and stops when it is enough.
-func (h *hunt) shows(ctx context.Context, o runs.ApplicationOptions, s nemesis.Schedule, what Signature, runsAtMost, enough int) (seen, made int, err error) {
-	o.Schedule, o.Nemesis = &s, ""
-	if len(s.Steps) == 0 {
-		o.Schedule, o.Nemesis = nil, "none"
-	}
-	for range runsAtMost {
-		if runs.Closed(h.stop) {
-			return seen, made, nil
-		}
-		outcome, err := h.test(ctx, o, h.stop, quiet{h.progress})
-		if outcome.History == nil {
-			return seen, made, err
-		}
-		if outcome.Interrupted {
-			return seen, made, nil
-		}
-		made++
-		if slices.Contains(signatures(outcome.Results), what) {
-			if seen++; seen == enough {
-				break
-			}
-		}
-	}
-	return seen, made, nil
 }
 
 // quiet passes on only how things stand.
