@@ -99,7 +99,8 @@ func (p presenter) aboutApplication(f checker.Fact) string {
 	return ""
 }
 
-// applicationWork says what an application did, as far as anything tells.
+// applicationWork counts what the run shows of the application's work, such as replicas, restarts, holds and
+// effects.
 func (p presenter) applicationWork() string {
 	s := p.results.Application
 	if s == nil {
@@ -153,7 +154,7 @@ func (p presenter) lasting(i checker.Incident) string {
 	return " (until " + p.at(i.To) + ")"
 }
 
-// rows are those of an answer, with their columns apart.
+// rows joins the rows of an answer, with commas between the columns.
 func rows(s checker.Seen) string {
 	text := strings.Join(s.Rows, "; ")
 	if more := s.Count - int64(len(s.Rows)); more > 0 && len(s.Rows) > 0 {
@@ -165,7 +166,8 @@ func rows(s checker.Seen) string {
 // maxNamedFaults is how many faults a sentence names.
 const maxNamedFaults = 3
 
-// seen says since when an invariant can have been false, and what happened then.
+// seen says when an invariant was last known to hold, which faults were in force when it became false, and
+// what the replicas had reported.
 func (p presenter) seen(s checker.Seen) string {
 	if s.Invariant == history.InvariantKept {
 		return ""
@@ -202,7 +204,8 @@ func (p presenter) seen(s checker.Seen) string {
 	return joined(parts...)
 }
 
-// applicationCause says what the lines of an application show where a violation has a cause.
+// applicationCause explains a cause of violations by what the lines of the application show; "" for another
+// name.
 func applicationCause(name string) string {
 	switch name {
 	case application.CauseOverlappingHolders:
@@ -234,7 +237,8 @@ func (p presenter) watched() string {
 	return joined(append(parts, p.applicationWork())...)
 }
 
-// violatedApplication says how a property of an application was violated, without what else its finding says.
+// violatedApplication says how a property of an application was violated. Of the facts about invariants it
+// keeps only the violated invariants.
 func (p presenter) violatedApplication(f checker.Finding) string {
 	facts := f.Facts
 	if f.Property == checker.Invariants {

@@ -21,7 +21,8 @@ func applied() presenter {
 	}
 }
 
-// kindsOfApplication lists the constants of a type of kinds that package application has.
+// kindsOfApplication lists the constants of a type, such as FactKind, in package application: the names by
+// their values.
 func kindsOfApplication(t *testing.T, typ string) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../checker/application/facts.go", nil, 0)
@@ -130,7 +131,8 @@ func TestApplicationIncidents(t *testing.T) {
 	}
 }
 
-// TestSeen: what is known of the moment in which an invariant became false.
+// TestSeen: the explanation of a violated invariant says when the invariant last held, and what happened
+// since.
 func TestSeen(t *testing.T) {
 	s := checker.Seen{
 		Invariant: history.InvariantOnce, Held: 15 * ms,
@@ -168,7 +170,8 @@ func TestApplicationMeanings(t *testing.T) {
 	}
 }
 
-// TestRenderApplication: the sentence of a run of an application says why it has its verdict, and nothing of locks.
+// TestRenderApplication: the sentence about a run of an application explains the verdict, and does not
+// mention locks.
 func TestRenderApplication(t *testing.T) {
 	held := []checker.Fact{{Kind: application.FactHeld, N: 40, Of: 2}, {Kind: application.FactLongestGap, Keys: []string{"billed"}, At: 15 * ms, Length: time.Second}}
 	valid := checker.Finding{Property: checker.Invariants, Verdict: checker.Valid, Required: true, Facts: held}

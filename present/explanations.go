@@ -8,7 +8,7 @@ import (
 	"lockcheck/checker/application"
 )
 
-// why explains an incident, "" where nothing does.
+// why explains an incident; "" if nothing explains it.
 func (p presenter) why(i checker.Incident) string {
 	switch {
 	case i.LastHold != nil:
@@ -34,8 +34,8 @@ func (p presenter) unlocked(e checker.Explanation) string {
 	return fmt.Sprintf("the acquire of %s by %s, begun at %s, %s at %s, and %s went on all the same", e.Key, u.Worker, p.at(u.Asked), how, p.at(u.Answered), u.Worker)
 }
 
-// explanation says in one clause each: the grant of the holder, what ended it, what else is known,
-// and the next grant.
+// explanation has one clause each for the holder's grant, what ended that grant, what else is known, and the
+// next grant.
 func (p presenter) explanation(cause string, e checker.Explanation) string {
 	granted := fmt.Sprintf("%s was granted %s at %s%s", e.Holder.Worker, e.Key, p.at(e.Holder.At), withToken(e.Holder))
 	if e.Next.At < e.Holder.At {
@@ -52,7 +52,7 @@ func withToken(g checker.Granted) string {
 	return fmt.Sprintf(" with token %d", g.Token)
 }
 
-// ending says what a cause has to do with the end of the holder's grant.
+// ending says how a cause ended the holder's grant.
 func (p presenter) ending(cause string, e checker.Explanation) string {
 	holder, lease := e.Holder.Worker, "its lease may have run out from "+p.at(e.LeaseEnd)+" on"
 	switch cause {
@@ -87,7 +87,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	return "the history does not show why another worker was granted the lock"
 }
 
-// resumed says when a worker that was stopped went on.
+// resumed says when a stopped worker went on.
 func (p presenter) resumed(s checker.Stop) string {
 	switch from, to := p.at(s.Resumed), p.at(s.To); {
 	case s.Resumed == 0:
@@ -134,7 +134,7 @@ func (p presenter) recovering(e checker.Explanation) string {
 		faultName(e.Recovering.Fault), length(e.Recovering.Ago), e.Holder.Worker, length(p.header.Grace))
 }
 
-// between says what another attempt left between the two grants.
+// between says what became of another attempt between the two grants.
 func (p presenter) between(e checker.Explanation) string {
 	if e.Between == nil {
 		return ""
@@ -142,7 +142,7 @@ func (p presenter) between(e checker.Explanation) string {
 	return "between the two grants " + p.left(*e.Between)
 }
 
-// left says what an attempt left, with its time.
+// left says what became of an attempt, and when.
 func (p presenter) left(l checker.Past) string {
 	switch g := *l.Granted; l.Fate {
 	case checker.FateGaveUp:
@@ -156,8 +156,8 @@ func (p presenter) left(l checker.Past) string {
 	}
 }
 
-// grantee names an attempt that the service has on record, and says if nobody is known to have been
-// granted it.
+// grantee names an attempt that the service has on record. It adds if no worker is known to have received
+// that grant.
 func grantee(g checker.Granted) string {
 	switch {
 	case g.Worker != "" && g.At != 0:
@@ -170,7 +170,7 @@ func grantee(g checker.Granted) string {
 	return fmt.Sprintf("%s, which is no attempt of a worker,", g.Grant)
 }
 
-// recorded says what the service itself had on record.
+// recorded says whether the service's own record still had the claim, or when the service dropped it.
 func (p presenter) recorded(e checker.Explanation) string {
 	switch r := e.Record; {
 	case r == nil:

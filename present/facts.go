@@ -8,7 +8,7 @@ import (
 	"lockcheck/history"
 )
 
-// fact says one thing that a finding rests on.
+// fact is the sentence for one fact of a finding.
 func (p presenter) fact(f checker.Fact) string {
 	for _, say := range []func(checker.Fact) string{p.aboutHolders, p.aboutGrants, p.aboutData, p.aboutLiveness, p.aboutFaults, p.aboutRun, aboutBugs, p.aboutInvariants, p.aboutReplicas, p.aboutApplication} {
 		if text := say(f); text != "" {
@@ -48,7 +48,7 @@ func (p presenter) aboutHolders(f checker.Fact) string {
 
 func (p presenter) readers() bool { return p.header.Workload == history.WorkloadReadWrite }
 
-// tooMany says how many must not hold a key at once.
+// tooMany says how many holders of a key at once are too many.
 func tooMany(h history.Header) string {
 	if h.Permits > 1 {
 		return fmt.Sprintf("more than %d", h.Permits)
@@ -130,7 +130,7 @@ func (p presenter) about(f checker.Fact) string {
 	return p.incident(*f.Incident)
 }
 
-// model is what the answers of a service are held against.
+// model names the sequential model that the answers of a service must be consistent with.
 func (p presenter) model() string {
 	switch {
 	case p.header.Permits > 1:
@@ -239,7 +239,7 @@ func explained(what, why string) string {
 	return what + ": " + why
 }
 
-// aboutBugs says what cannot be true.
+// aboutBugs reports contradictions between the checkers, which only a bug in lockcheck can cause.
 func aboutBugs(f checker.Fact) string {
 	const bug, key = "this is a bug in lockcheck, please report it: ", 0
 	switch f.Kind {

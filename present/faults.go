@@ -46,7 +46,7 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 	return ""
 }
 
-// moreChances says what lets a fault hit a holder whose lock another worker wants.
+// moreChances says how a fault gets more chances to hit a holder whose lock another worker wants.
 func (p presenter) moreChances() string {
 	if p.header.Application == nil && len(p.header.Workers) == 1 {
 		return "; one worker has nobody to compete with: run at least 2 (--concurrency)"
@@ -58,13 +58,13 @@ func (p presenter) moreChances() string {
 func (p presenter) coverage() []string {
 	var clauses []string
 	for _, g := range checker.FaultGroups(p.results.Faults, p.header) {
-		// Faults that an interrupted run never came to are not held against it.
+		// Faults that an interrupted run did not reach do not count as missed.
 		all := cmp.Or(g.Count(func(f checker.FaultCoverage) bool { return f.Applied }), int64(len(g.Faults)))
 		counted, clause := g.Count(checker.FaultCoverage.Counts), ""
 		switch {
 		case g.OfHolders:
 			clause = fmt.Sprintf("%d of %s hit a holder", counted, count(all, g.Name, plural(g.Name)))
-			if p.header.Lease > 0 { // or there is nothing to outlast
+			if p.header.Lease > 0 { // without a lease there is nothing to outlast
 				clause += fmt.Sprintf(", %d outlasted its lease", g.Count(func(f checker.FaultCoverage) bool { return f.Outlasted }))
 			}
 		case g.Name == g.Kind && history.Does(g.Kind, history.Ends) && p.header.Application == nil:

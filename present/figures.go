@@ -10,7 +10,7 @@ import (
 	"lockcheck/checker"
 )
 
-// Figure says what a figure is, "" for one that does not exist.
+// Figure explains a figure by its name; "" for an unknown name.
 func Figure(name string) string {
 	switch name {
 	case "lost":
@@ -65,7 +65,7 @@ func timeOf(figure string) string {
 	return ""
 }
 
-// Value writes a value of a figure, so that ParseValue reads it.
+// Value formats a value of a figure so that ParseValue can read it.
 func Value(f checker.Figure, value float64) string {
 	if math.IsInf(value, 1) {
 		return "never"
@@ -83,7 +83,7 @@ func Value(f checker.Figure, value float64) string {
 	return strconv.FormatFloat(math.Round(value*100)/100, 'f', -1, 64)
 }
 
-// ParseValue reads a value that a figure is to be compared with.
+// ParseValue reads a value to compare a figure with.
 func ParseValue(f checker.Figure, text string) (float64, error) {
 	if f.Unit == checker.Duration {
 		d, err := time.ParseDuration(text)

@@ -7,7 +7,7 @@ import (
 	"lockcheck/checker"
 )
 
-// incident says what happened.
+// incident is the sentence for an incident.
 func (p presenter) incident(i checker.Incident) string {
 	for _, say := range []func(checker.Incident) string{p.holders, tokens, conflict, lost, finalState, p.waits, p.applicationIncident} {
 		if text := say(i); text != "" {
@@ -17,7 +17,8 @@ func (p presenter) incident(i checker.Incident) string {
 	return ""
 }
 
-// holders says who held the lock, or wrote, when another one had it.
+// holders describes incidents of workers that held, used or released the lock while another worker had it, or
+// without having it.
 func (p presenter) holders(i checker.Incident) string {
 	first, second := name(i.Workers, 0), name(i.Workers, 1)
 	switch i.Kind {
@@ -44,7 +45,7 @@ func (p presenter) holders(i checker.Incident) string {
 func (p presenter) overlap(i checker.Incident) string {
 	first := name(i.Workers, 0)
 	ended, justEnded := "its lease had run out ", "its lease ran out just then"
-	if p.header.Lease == 0 { // the lock ends with a connection or a transaction: when the server ended that is not known
+	if p.header.Lease == 0 { // the lock ends with a connection or a transaction, and nothing shows when the server ended it
 		ended, justEnded = "its lock can have ended ", "its lock can have ended just then"
 	}
 	validity := justEnded
@@ -87,7 +88,7 @@ func tokens(i checker.Incident) string {
 	return ""
 }
 
-// conflict says which answers of a service exclude each other.
+// conflict says which answers of a service contradict each other.
 func conflict(i checker.Incident) string {
 	first, second := name(i.Workers, 0), name(i.Workers, 1)
 	lock := "the lock of " + first + " on " + i.Key
@@ -125,7 +126,7 @@ func lost(i checker.Incident) string {
 	return ""
 }
 
-// finalState says what a final state has too much of, or too little.
+// finalState says what a final state lacks, or has but should not.
 func finalState(i checker.Incident) string {
 	f := i.Figures
 	element := fmt.Sprintf("element %d is in the final state of %s", i.Element, i.Key)

@@ -7,7 +7,7 @@ import (
 	"lockcheck/checker"
 )
 
-// Units are what an interval is over, such as "14 faults"; "" where that is not known.
+// Units says how many units an interval is based on, such as "14 faults"; "" if that is unknown.
 func Units(i checker.LossInterval) string {
 	if i.LostOver == "" {
 		return ""
@@ -15,7 +15,7 @@ func Units(i checker.LossInterval) string {
 	return count(i.LostUnits, strings.TrimSuffix(i.LostOver, "s"), i.LostOver)
 }
 
-// Interval is such as "0.15 to 0.23, 95 % interval over 5 faults".
+// Interval describes an interval, as in "0.15 to 0.23, 95 % interval over 5 faults".
 func Interval(i checker.LossInterval) string {
 	name := "95 % interval"
 	if !i.IntervalKnown() {

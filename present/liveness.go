@@ -33,7 +33,7 @@ func (p presenter) aboutLiveness(f checker.Fact) string {
 	return ""
 }
 
-// stuck says what the first of the incidents of liveness is.
+// stuck describes the first liveness incident.
 func (p presenter) stuck(f checker.Fact) string {
 	first := p.results.Finding(checker.Liveness).Violations
 	if len(first) == 0 {
@@ -46,7 +46,7 @@ func (p presenter) stuck(f checker.Fact) string {
 	return text
 }
 
-// after begins a sentence about a wait; "" for one that a run began with.
+// after says what a wait followed, to begin a sentence; "" for a wait since the start of the run.
 func after(s checker.Since) string {
 	if s.Event == checker.SinceStart || s.Event == "" {
 		return ""
@@ -67,7 +67,7 @@ func event(s checker.Since) string {
 	return "the start"
 }
 
-// orphans is empty if no holder was killed, or none of their locks was ever granted again.
+// orphans says how long locks stayed with killed holders; "" if none of these locks was granted again.
 func (p presenter) orphans(s checker.OrphanSummary) string {
 	var text string
 	switch {
@@ -87,7 +87,8 @@ func (p presenter) orphans(s checker.OrphanSummary) string {
 	return text
 }
 
-// failovers is empty if no holder was stopped, cut off or killed.
+// failovers says how long locks took to fail over; "" if no lock of a stopped, cut off or killed holder was
+// granted again.
 func (p presenter) failovers(s checker.FailoverSummary) string {
 	granted := s.Holders - s.Stuck
 	if granted == 0 {
@@ -101,7 +102,7 @@ func (p presenter) failovers(s checker.FailoverSummary) string {
 		length(s.Median), granted, length(s.Longest), lease)
 }
 
-// lossNotifications is empty if no holder was replaced.
+// lossNotifications says when replaced holders learned of their loss; "" if no holder was replaced.
 func lossNotifications(s checker.LossNotificationSummary) string {
 	if s.Replaced == 0 {
 		return ""
@@ -113,7 +114,7 @@ func lossNotifications(s checker.LossNotificationSummary) string {
 	return text + fmt.Sprintf(", %d at the release, %d never", s.AtRelease, s.Never)
 }
 
-// noticed says what no property judges.
+// noticed reports untrue losses and idle releases, which no property judges.
 func noticed(n checker.Noticed) string {
 	var untrue, idle string
 	if n.UntrueLosses > 0 {

@@ -14,14 +14,14 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// leased is the presenter of a run that began at 10 ms, of a lock with a lease.
-// alone is a run of one worker.
+// alone is the presenter of a run with one worker.
 func alone() presenter {
 	p := leased()
 	p.header.Workers = []string{"w1"}
 	return p
 }
 
+// leased is the presenter of a run that began at 10 ms, of a lock with a lease.
 func leased() presenter {
 	return presenter{
 		header:  history.Header{Lock: "redis", Lease: 100 * time.Millisecond, Grace: 50 * time.Millisecond, Guard: history.GuardNone},
@@ -29,7 +29,7 @@ func leased() presenter {
 	}
 }
 
-// connected is a run of a lock that lasts as long as its connection.
+// connected is the presenter of a run of a lock that lasts as long as its connection.
 func connected() presenter {
 	p := leased()
 	p.header.Lock, p.header.Lease = "postgres-session", 0
@@ -42,7 +42,8 @@ func semaphore() presenter {
 	return p
 }
 
-// kindsOfChecker lists the constants of a type of kinds that package checker has.
+// kindsOfChecker lists the constants of a type, such as FactKind, in package checker: the names by their
+// values.
 func kindsOfChecker(t *testing.T, typ string) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../checker/facts.go", nil, 0)
@@ -203,7 +204,7 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	for kind, name := range kindsOfChecker(t, "FactKind") {
-		if !seen[kind] && name != "FactRequired" { // which is part of another sentence: TestRender
+		if !seen[kind] && name != "FactRequired" { // FactRequired is part of another sentence, see TestRender
 			t.Errorf("checker.%s has no sentence here", name)
 		}
 	}
@@ -331,8 +332,8 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
-// TestLastHolds: each fate of the last hold before nobody could acquire a lock has its sentence, and so
-// has what may have kept the lock since.
+// TestLastHolds: each fate of the last hold has its sentence, and so has each reason why no worker could
+// acquire the lock afterwards.
 func TestLastHolds(t *testing.T) {
 	granted := &checker.Granted{Worker: "w1", Grant: "a", At: 11 * ms, Token: 5}
 	unknown := &checker.Granted{Worker: "w4", Grant: "d"}
@@ -375,7 +376,7 @@ func TestLastHolds(t *testing.T) {
 	}
 }
 
-// TestQuantities: each has words of its own.
+// TestQuantities: each quantity has its own words.
 func TestQuantities(t *testing.T) {
 	for kind, name := range kindsOfChecker(t, "Quantity") {
 		if words := Quantity(checker.Quantity(kind)); words == "" || words == kind {
@@ -408,7 +409,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestMeanings: every word that a finding can use is explained, and no other one.
+// TestMeanings: every term that a finding can use is explained, and no other term is.
 func TestMeanings(t *testing.T) {
 	for _, p := range checker.Properties() {
 		if Property(p) == "" {
@@ -458,7 +459,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestRender: the sentence of a run says why it has its verdict.
+// TestRender: the sentence about a run explains its verdict.
 func TestRender(t *testing.T) {
 	finding := func(p checker.Property, v checker.Verdict, required bool, facts ...checker.Fact) checker.Finding {
 		return checker.Finding{Property: p, Verdict: v, Required: required, Total: 1, Facts: facts}

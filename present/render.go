@@ -1,5 +1,5 @@
-// Package present turns what the checkers found into words: one sentence for each kind of fact,
-// the same for every report.
+// Package present turns the findings of the checkers into words. Each kind of fact has one sentence, which
+// all reports share.
 package present
 
 import (
@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// Render fills the fields of words of results. Those of an older schema have their words and no
-// facts, and must not be rendered.
+// Render fills the text fields of results. Results of an older schema have texts but no facts, and must not
+// be rendered.
 func Render(r *checker.Results, h history.Header) {
 	p := presenter{results: r, header: h}
 	for i := range r.Faults {
@@ -28,7 +28,7 @@ func Render(r *checker.Results, h history.Header) {
 	r.Sentence = sentence(p.conclusion())
 }
 
-// presenter has what the words of a run depend on beyond the fact that they say.
+// presenter has the context that sentences need besides their fact.
 type presenter struct {
 	results *checker.Results
 	header  history.Header
@@ -62,7 +62,7 @@ func (p presenter) conclusion() string {
 		return text
 	case checker.Broken, checker.Undecided:
 		var reasons []string
-		// The most general reason is that of the assumptions, which come last.
+		// The assumptions come last in the findings, and are the most general reason. That reason goes first.
 		for _, f := range slices.Backward(p.results.Findings) {
 			if f.Required && f.Verdict == p.results.Verdict && !slices.Contains(reasons, f.Summary) {
 				reasons = append(reasons, f.Summary)
@@ -73,7 +73,7 @@ func (p presenter) conclusion() string {
 	return "no violation: " + joined(slices.Concat(p.tolerated(), []string{p.work()}, p.coverage())...)
 }
 
-// violated says how the required properties were.
+// violated says how each required property was violated.
 func (p presenter) violated() []string {
 	var parts []string
 	for _, f := range p.results.Findings {
@@ -101,7 +101,7 @@ func (p presenter) violation(f checker.Finding) string {
 	return p.facts(f.Facts)
 }
 
-// tolerated says what a guard made harmless. Without a lock it is no news that nobody is kept out.
+// tolerated says what a guard made harmless. Without a lock, violations are expected and not mentioned.
 func (p presenter) tolerated() []string {
 	var parts []string
 	for _, f := range p.results.Findings {
@@ -118,7 +118,7 @@ func (p presenter) tolerated() []string {
 	return append(parts, refused(p.results.Fence, p.header.Guard))
 }
 
-// refused says what a guard did, "" if it did nothing.
+// refused says what a guard refused; "" for nothing.
 func refused(f checker.FenceSummary, guard string) string {
 	var what []string
 	if n := f.RefusedReads + f.RefusedWrites - f.Unanswered; n > 0 {
@@ -141,7 +141,7 @@ func refused(f checker.FenceSummary, guard string) string {
 	return "the " + name + " refused " + strings.Join(what, " and ")
 }
 
-// work says what was done without damage.
+// work says how much work was done without damage.
 func (p presenter) work() string {
 	if p.header.Application != nil {
 		return p.watched()

@@ -28,8 +28,8 @@ func times[N int | int64](n N) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// length writes a time with a unit of its size: readers compare no more than three decimals of a
-// second.
+// length writes a duration in a unit of its magnitude. Seconds have at most three decimals, because readers
+// compare no more.
 func length(d time.Duration) string {
 	unit, name := time.Second, "s"
 	switch {
@@ -48,7 +48,7 @@ func length(d time.Duration) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + " " + name
 }
 
-// at writes a time of the history's clock as the time since its begin.
+// at writes a time of the history's clock as the time since the beginning of the run.
 func (p presenter) at(t int64) string { return length(time.Duration(max(0, t-p.results.Begin))) }
 
 // sentence adds a capital and a full stop.
@@ -64,7 +64,7 @@ func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "; ")
 }
 
-// listed names at most three.
+// listed names at most three of the names.
 func listed(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -73,7 +73,7 @@ func listed(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// causes says what violations were caused by, the most frequent cause first.
+// causes says what caused violations, the most frequent cause first.
 func causes(counts map[string]int64) string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })

@@ -2,7 +2,7 @@ package present
 
 import "lockcheck/checker"
 
-// Verdict says what a verdict says of a run or of a property, "" for one that does not exist.
+// Verdict explains a verdict on a run or a property; "" for an unknown verdict.
 func Verdict(v checker.Verdict) string {
 	switch v {
 	case checker.Valid:
@@ -19,7 +19,7 @@ func Verdict(v checker.Verdict) string {
 	return ""
 }
 
-// Property says what a property asks for, "" for one that does not exist.
+// Property says what a property requires; "" for an unknown property.
 func Property(p checker.Property) string {
 	switch p {
 	case checker.MutualExclusion:
@@ -54,7 +54,8 @@ func Property(p checker.Property) string {
 	return ""
 }
 
-// Quantity names what sets of runs are compared by. Results of old have the words themselves.
+// Quantity names a quantity by which sets of runs are compared. Results of older versions have these words
+// themselves.
 func Quantity(q checker.Quantity) string {
 	switch q {
 	case checker.LostUpdates:
@@ -73,7 +74,7 @@ func Quantity(q checker.Quantity) string {
 	return string(q)
 }
 
-// Cause says what the history shows where a violation has a cause. "It" is the earlier holder.
+// Cause explains a cause of violations by what the history shows. "It" is the earlier holder.
 func Cause(name string) string {
 	switch name {
 	case checker.CausePaused:
