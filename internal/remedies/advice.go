@@ -10,13 +10,13 @@ import (
 	"lockcheck/workloads"
 )
 
-// Effect is how far a remedy goes against a cause.
+// Effect says how far a remedy helps against a cause.
 type Effect string
 
 // Effects, the best first.
 const (
 	Prevents Effect = "prevents it"
-	Contains Effect = "makes it harmless" // two may hold the lock, and no data are lost
+	Contains Effect = "makes it harmless" // two workers may hold the lock, and no data are lost
 	Rarer    Effect = "makes it rarer"
 	Softens  Effect = "prevents most losses only" // the violation stays
 	Useless  Effect = "does not help"
@@ -26,15 +26,14 @@ const (
 type Advice struct {
 	Remedy string // a name in All
 	Effect Effect
-	Why    string // a clause: on what that rests, and where it ends
-	// Shown names the experiments that show it, as in "repro/etcd-11456/control": a
-	// reproduction, a run of a claim, or the control of either. LOCK in it is a lock for
-	// which there is one (perLock).
+	Why    string // a clause: why the remedy has this effect, and its limits
+	// Shown names the experiments that show the effect, as in "repro/etcd-11456/control": a reproduction, a
+	// run of a claim, or the control of either. LOCK stands for a lock that has this experiment (perLock).
 	Shown []string
 }
 
-// perLock are the parts of names after which that of a lock follows, and the locks that
-// there are experiments for.
+// perLock lists the beginnings of experiment names that end in the name of a lock, and says which locks have
+// such an experiment.
 var perLock = []struct {
 	name  string
 	means func(clients.Info) bool
@@ -44,11 +43,11 @@ var perLock = []struct {
 	{"claim/ask-paused-", func(i clients.Info) bool { return i.Name == "redis" || i.Name == "etcd" }},
 }
 
-// usual are the locks that stand in for one that an experiment is not made for.
+// usual lists the locks that stand in for a lock without the experiment.
 var usual = []string{"memory", "redis"}
 
-// Experiments are the names of Shown for a lock, or for a usual one where there is none for
-// it, each once; those that are nearest to the lock come first.
+// Experiments returns the names in Shown for a lock, each once. A usual lock stands in where the lock has no
+// such experiment. The experiments that are nearest to the lock come first.
 func (a Advice) Experiments(lock string) []string {
 	var names []string
 	for _, name := range a.Shown {
@@ -74,7 +73,7 @@ func forLock(name, lock string) string {
 	return name
 }
 
-// Command is the line that runs an experiment.
+// Command is the command line that runs an experiment.
 func Command(experiment string) string {
 	name, isRepro := strings.CutPrefix(experiment, "repro/")
 	if !isRepro {
@@ -88,22 +87,22 @@ func Command(experiment string) string {
 	return "lockcheck repro " + name
 }
 
-// For lists the advice against a cause, one of the checker.Cause constants, the most
-// effective first; nil for one that it does not know.
+// For lists the advice against a cause, one of the checker.Cause constants. The most effective comes first.
+// It is nil for an unknown cause.
 func For(cause string) []Advice { return table()[cause] }
 
 // Offer is advice for a run.
 type Offer struct {
 	Advice
-	// Lacks says what the lock of the run or its workload lacks for it, in words that go on after
-	// the name of the lock; "" for nothing, and where that is not known.
+	// Lacks says what the lock or the workload of the run lacks for the remedy, in words that follow the name
+	// of the lock. It is "" if nothing is lacking or nothing is known.
 	Lacks string
-	// InForce: the run had it.
+	// InForce: the run had the remedy already.
 	InForce bool
 }
 
-// Offers are the advice against a cause for the run with a header. What helps and is
-// supported comes first.
+// Offers returns the advice against a cause for the run with a header. Advice that the lock and the workload
+// support comes first.
 func Offers(cause string, h history.Header) []Offer {
 	lock, known := LockOf(h)
 	w, _ := workloads.ByName(h.Workload)
@@ -118,7 +117,7 @@ func Offers(cause string, h history.Header) []Offer {
 		if o.Lacks = r.Bars(w); known {
 			o.Lacks = cmp.Or(o.Lacks, r.Lacks(lock, h.Lease))
 		}
-		if w.Readers && o.Effect == Contains { // what keeps writers apart does not keep them from readers
+		if w.Readers && o.Effect == Contains { // a guard that keeps out stale writers does not protect readers
 			o.Effect = Rarer
 		}
 		if o.Lacks != "" {
@@ -130,5 +129,5 @@ func Offers(cause string, h history.Header) []Offer {
 	return append(offers, lacking...)
 }
 
-// Helps says whether it does anything against the cause, in that run.
+// Helps says whether the advice would help against the cause in that run.
 func (o Offer) Helps() bool { return o.Effect != Useless && o.Lacks == "" && !o.InForce }

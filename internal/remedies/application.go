@@ -8,15 +8,15 @@ import (
 	"lockcheck/history"
 )
 
-// What went wrong in an application where an invariant tells no cause.
+// Names for what went wrong in an application when only an invariant, and no known cause, shows it.
 const (
 	DoneTwice    = "work was done more than once"
 	NotKept      = "accepted work is missing"
 	NotRecovered = "the application did not recover in time"
 )
 
-// CausesOfApplication lists what went wrong in a test of an application, of what the verdict rests on: the causes of
-// violations, and what violated invariants stand for.
+// CausesOfApplication lists what went wrong in a test of an application, as far as the verdict rests on it:
+// the causes of violations or, if there are none, what the violated invariants mean.
 func CausesOfApplication(r checker.Results) []string {
 	var causes []string
 	add := func(cause string) {
@@ -33,7 +33,7 @@ func CausesOfApplication(r checker.Results) []string {
 		}
 	}
 	if len(causes) > 0 {
-		return causes // they say more than the invariants
+		return causes // causes say more than the invariants
 	}
 	for _, i := range r.Finding(checker.Invariants).Violations {
 		if i.Seen != nil {
@@ -47,8 +47,8 @@ func ofInvariants() map[string]string {
 	return map[string]string{history.InvariantOnce: DoneTwice, history.InvariantKept: NotKept, history.InvariantEventually: NotRecovered}
 }
 
-// ForApplication lists what to change in an application against one of its causes, the most effective first. No flag
-// tries any of it.
+// ForApplication lists what to change in an application against one of its causes, the most effective change
+// first. No flag of lockcheck can try these changes.
 func ForApplication(cause string) []Advice {
 	key := Advice{Remedy: UniqueKey, Effect: Contains, Why: "the database refuses the second one, whoever does it and whenever"}
 	fence := Advice{Remedy: TermInWhere, Effect: Contains, Why: "the database refuses a holder that was replaced; the lock must hand out tokens that grow"}

@@ -8,7 +8,8 @@ import (
 	"lockcheck/clients"
 )
 
-// madeOn is the lock of each experiment in the table that is not made for several (perLock).
+// madeOn has the lock of each experiment in the table that exists for one lock only. For the others see
+// perLock.
 func madeOn() map[string]string {
 	return map[string]string{
 		"claim/acquire-ignored/control":        "redis",
@@ -57,7 +58,7 @@ func madeOn() map[string]string {
 	}
 }
 
-// LockOfExperiment is the lock of an experiment that a remedy names; "" for another one.
+// LockOfExperiment is the lock of an experiment in the table of remedies; "" for another name.
 func LockOfExperiment(name string) string {
 	for _, p := range perLock {
 		if rest, is := strings.CutPrefix(name, p.name); is {
@@ -67,7 +68,7 @@ func LockOfExperiment(name string) string {
 	return madeOn()[name]
 }
 
-// onDocker says whether a lock needs servers on Docker; one that is not known may.
+// onDocker says whether a lock needs servers on Docker. An unknown lock may need them.
 func onDocker(lock string) bool {
 	info, known := clients.ByName(lock)
 	return !known || info.Servers != "none" && !strings.HasPrefix(info.Servers, "memory")
@@ -76,8 +77,8 @@ func onDocker(lock string) bool {
 // OnDocker says whether an experiment needs Docker.
 func OnDocker(experiment string) bool { return onDocker(LockOfExperiment(experiment)) }
 
-// nearest orders experiments for a reader who has run a lock: those on the same servers first,
-// and where that lock needs no Docker then those that need none, either.
+// nearest orders experiments for a reader who has run a lock. Experiments on the same servers come first. If
+// the lock needs no Docker, experiments that need Docker come last.
 func nearest(names []string, lock string) {
 	own, known := clients.ByName(lock)
 	if !known {

@@ -1,6 +1,5 @@
-// Package remedies says what helps against which cause of violations. Each remedy says how far
-// it goes, and names the runs that show that; what a lock supports of it follows from what is
-// known of the lock.
+// Package remedies says which remedy helps against which cause of violations, and how far. Each remedy names
+// the runs that show its effect. Whether a lock supports a remedy follows from what is known of the lock.
 package remedies
 
 import (
@@ -14,22 +13,22 @@ import (
 	"lockcheck/workloads"
 )
 
-// Remedy is something that can be done.
+// Remedy is a change that may help against violations.
 type Remedy struct {
 	Name  string // unique
 	Words string // in a few words
-	// Change is what a test does otherwise to try it; the zero value for what lockcheck
-	// cannot try with the same lock.
+	// Change is what a test changes to try the remedy. It is the zero value if lockcheck cannot try the
+	// remedy with the same lock.
 	Change Change
 }
 
-// Change is what a test does otherwise. Only one of its fields is set.
+// Change is what a test changes. Only one of its fields is set.
 type Change struct {
 	Guard            workloads.Guard
 	Renew            bool
 	CheckBeforeWrite bool
-	Leases           int    // how many times as long the lease is
-	Option           string // of the lock, which its client carries out; several as in "a+b"
+	Leases           int    // factor by which the lease is longer
+	Option           string // option of the lock's client; several as in "a+b"
 }
 
 // options are the names in Option.
@@ -37,7 +36,7 @@ func (c Change) options() []string {
 	return strings.FieldsFunc(c.Option, func(r rune) bool { return r == '+' })
 }
 
-// Lock is the name of a lock with the change.
+// Lock is the name of a lock with the options of the change.
 func (c Change) Lock(name string) string {
 	for _, option := range c.options() {
 		if !slices.Contains(strings.Split(name, "+"), option) {
@@ -50,8 +49,8 @@ func (c Change) Lock(name string) string {
 // watches says whether the change makes the client watch a connection.
 func (c Change) watches() bool { return slices.Contains(c.options(), clients.WatchConnection) }
 
-// Flag is the flag of "lockcheck test" that makes the change, for a lock with some lease; ""
-// for none.
+// Flag is the flag of "lockcheck test" that makes the change, for a lock and its lease; "" for the zero
+// value.
 func (c Change) Flag(lock string, lease time.Duration) string {
 	switch {
 	case c.Option != "":
@@ -104,10 +103,10 @@ const (
 	ShorterLease  = "shorter lease"
 )
 
-// longer is how many times as long a longer lease is in a test.
+// longer is the factor by which a test with a longer lease extends the lease.
 const longer = 5
 
-// All lists the remedies, those that do most first.
+// All lists the remedies, the most effective first.
 func All() []Remedy {
 	return []Remedy{
 		{Fence, "a fencing token, checked by the resource on reads and writes", Change{Guard: workloads.Fence}},
@@ -148,8 +147,8 @@ func ByName(name string) Remedy {
 	return Remedy{}
 }
 
-// Concerns says whether the remedy is one for the clients and the servers of a lock at all. The
-// servers of a user's lock may be any.
+// Concerns says whether the remedy applies to the client and the servers of a lock at all. The servers of a
+// user's lock may be of any kind.
 func (r Remedy) Concerns(lock clients.Info) bool {
 	switch {
 	case r.Change.Option != "":
@@ -161,7 +160,8 @@ func (r Remedy) Concerns(lock clients.Info) bool {
 	return true
 }
 
-// GuardOf is the guard that does most for a lock: a version check goes with every one.
+// GuardOf is the guard that does most for a lock. There always is one, because a version check goes with
+// every lock.
 func GuardOf(lock clients.Info) workloads.Guard {
 	for _, r := range All() {
 		if r.Change.Guard != "" && r.Lacks(lock, 0) == "" {
@@ -171,8 +171,8 @@ func GuardOf(lock clients.Info) workloads.Guard {
 	return workloads.NoGuard
 }
 
-// Lacks says, in words that go on after its name, what a lock lacks that the remedy needs, with the
-// lease that it has; "" for nothing.
+// Lacks says what a lock with some lease lacks for the remedy, in words that follow the name of the lock; ""
+// for nothing.
 func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
@@ -194,8 +194,8 @@ func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	return ""
 }
 
-// Bars says, in words that go on after the name of a lock, why the remedy does not go with a
-// workload; "" if it does.
+// Bars says why the remedy does not go with a workload, in words that follow the name of a lock; "" if it
+// does.
 func (r Remedy) Bars(w workloads.Workload) string {
 	switch c := r.Change; {
 	case c.Guard != "" && w.Bars(c.Guard) != "":
@@ -218,8 +218,8 @@ func (r Remedy) InForce(lock clients.Info, guard workloads.Guard, use workloads.
 	return c.Guard != "" && c.Guard == guard || c.Renew && use.Renew || c.CheckBeforeWrite && use.CheckBeforeWrite
 }
 
-// LockOf is what the header of a run tells of its lock, and false if that is not enough to
-// say what it supports: of a lock of the user's own in a history of old.
+// LockOf returns what the header of a run says of its lock. It is false if that does not show what the lock
+// supports, as for a user's lock in an older history.
 func LockOf(h history.Header) (clients.Info, bool) {
 	if info, known := clients.ByName(h.Lock); known {
 		return info, true

@@ -13,8 +13,8 @@ import (
 	"lockcheck/workloads"
 )
 
-// TestTable: there is advice against each cause and no other, of remedies that there are, each
-// once, with a reason and with a run that shows it; what helps comes before what does not.
+// TestTable: each cause has advice, and nothing else has. The advice names each existing remedy at most once,
+// with a reason and a run that shows it. Remedies that help come before those that do not.
 func TestTable(t *testing.T) {
 	order := map[Effect]int{Prevents: 1, Contains: 2, Rarer: 3, Softens: 4, Useless: 5}
 	for _, c := range checker.Causes() {
@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLacks: what a lock does not support is said, and nothing else.
+// TestLacks: what a lock does not support is reported, and nothing else is.
 func TestLacks(t *testing.T) {
 	for _, c := range []struct{ lock, remedy, want string }{
 		{"memory", Fence, ""},
@@ -64,7 +64,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestLacksLonger: a lease that the service does not grant is no remedy.
+// TestLacksLonger: a lease that the service does not grant is not offered.
 func TestLacksLonger(t *testing.T) {
 	zookeeper, _ := clients.ByName("zookeeper")
 	for lease, want := range map[time.Duration]string{
@@ -77,7 +77,7 @@ func TestLacksLonger(t *testing.T) {
 	}
 }
 
-// TestGuardOf: a token is the best, then data that only the lock's own connection reaches.
+// TestGuardOf: a fencing token is best, then data that only the lock's own connection can reach.
 func TestGuardOf(t *testing.T) {
 	for lock, want := range map[string]workloads.Guard{
 		"memory": workloads.Fence, "postgres-lease": workloads.Fence,
@@ -92,9 +92,9 @@ func TestGuardOf(t *testing.T) {
 	}
 }
 
-// TestBars: what a remedy does not do for a workload is said, and nothing else.
+// TestBars: what a remedy cannot do for a workload is reported, and nothing else is.
 func TestBars(t *testing.T) {
-	for workload, want := range map[string][]string{ // those that go with it
+	for workload, want := range map[string][]string{ // the remedies that go with each workload
 		history.WorkloadSet:       {Fence, Database, CAS, Ask, Renewal, LongerLease, Check},
 		history.WorkloadJobs:      {Fence, CAS, Idempotency, Ask, Renewal, LongerLease, Check},
 		history.WorkloadReadWrite: {CAS, Renewal, LongerLease, Check},
@@ -108,15 +108,15 @@ func TestBars(t *testing.T) {
 				fit = append(fit, r.Name)
 			}
 		}
-		want = append(want, Watched, Probed, Deadlines, KeepAlive, OneServer) // what a client does goes with all
+		want = append(want, Watched, Probed, Deadlines, KeepAlive, OneServer) // changes of the client go with every workload
 		if !slices.Equal(fit, want) {
 			t.Errorf("%s: %q, want %q", workload, fit, want)
 		}
 	}
 }
 
-// TestOffers: of a lock of the user's own the header tells what it supports; in histories of
-// old it does not, and nothing is said to be lacking.
+// TestOffers: the header says what a user's lock supports. Older histories do not, and then nothing is
+// reported as lacking.
 func TestOffers(t *testing.T) {
 	find := func(h history.Header, remedy string) Offer {
 		for _, o := range Offers(checker.CausePaused, h) {
@@ -152,10 +152,10 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestOptions: an option of a client is offered by its name, and only of a lock that has it; and a
-// setting of servers only of a lock on such servers.
+// TestOptions: a client option is offered by its name, and only for a lock that has it. A setting of servers
+// is offered only for a lock on such servers.
 func TestOptions(t *testing.T) {
-	for _, c := range []struct{ cause, lock, want string }{ // what prevents it, or makes it rarer
+	for _, c := range []struct{ cause, lock, want string }{ // the remedy prevents the cause, or makes it rarer
 		{checker.CauseServerLost, "postgres-session", "--lock postgres-session+watch-connection, another lock"},
 		{checker.CauseServerLost, "postgres-xact+keep-alives", "--lock postgres-xact+keep-alives+watch-connection, another lock"},
 		{checker.CauseServerLost, "postgres-session+watch-connection", "another lock"},
@@ -192,11 +192,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestOffersOfSharedLocks: what the workload does not go with is not offered, and what leaves readers alone does not make
-// it harmless for them.
+// TestOffersOfSharedLocks: a remedy that does not go with the workload is not offered. A remedy that does not
+// protect readers does not make the cause harmless for them.
 func TestOffersOfSharedLocks(t *testing.T) {
 	supports := []string{history.SupportsToken, history.SupportsAsk}
-	for workload, want := range map[string]map[string]Effect{ // "" for lacking
+	for workload, want := range map[string]map[string]Effect{ // "" for a remedy that is lacking
 		history.WorkloadSet:       {Fence: Contains, CAS: Contains},
 		history.WorkloadReadWrite: {Fence: "", CAS: Rarer},
 		history.WorkloadSemaphore: {Fence: "", CAS: ""},
@@ -211,7 +211,8 @@ func TestOffersOfSharedLocks(t *testing.T) {
 	}
 }
 
-// TestForLock: an experiment is that of the lock where there is one, and the nearest comes first.
+// TestForLock: an experiment on the lock itself is used if there is one, and the nearest experiment comes
+// first.
 func TestForLock(t *testing.T) {
 	for _, c := range []struct{ name, lock, want string }{
 		{"repro/holder-pause-fenced-LOCK", "etcd", "repro/holder-pause-fenced-etcd"},
