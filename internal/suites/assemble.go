@@ -11,8 +11,8 @@ import (
 	"lockcheck/reports"
 )
 
-// Assemble makes a folder that appears only once it is complete: it is filled under another
-// name. A folder that exists already is an error of usage.
+// Assemble makes a folder that appears only once it is complete: fill fills it under another name. If the
+// folder already exists, the error is a usage error.
 func Assemble(path string, fill func(unfinished string) error) error {
 	if _, err := os.Stat(path); err == nil {
 		return runs.Usagef("%s is there already", path)
@@ -21,7 +21,7 @@ func Assemble(path string, fill func(unfinished string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Next to the target, so that it can be renamed, and with a unique name.
+	// The unfinished folder lies next to the target, so that it can be renamed, and has a unique name.
 	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
 	if err != nil {
 		return err
@@ -35,8 +35,8 @@ func Assemble(path string, fill func(unfinished string) error) error {
 	return nil
 }
 
-// CopyFolder copies the files of a folder of another one, and of the folders in it, but no links:
-// they may lead anywhere.
+// CopyFolder copies the files of a folder below root, with its subfolders. It copies no links, which may lead
+// anywhere.
 func CopyFolder(to string, root *os.Root, from string) error {
 	return fs.WalkDir(root.FS(), filepath.ToSlash(from), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -67,7 +67,7 @@ func copyFile(to string, root *os.Root, from string) error {
 	return errors.Join(err, target.Close())
 }
 
-// WriteFiles writes files by their names into a folder, all of them that can be.
+// WriteFiles writes files by their names into a folder. After an error it goes on with the other files.
 func WriteFiles(folder string, files map[string]func(io.Writer) error) error {
 	var errs []error
 	for name, write := range files {
@@ -76,8 +76,8 @@ func WriteFiles(folder string, files map[string]func(io.Writer) error) error {
 	return errors.Join(errs...)
 }
 
-// WriteReports writes a result into a folder under a name: as JSON for programs, and its page with the pictures for
-// people.
+// WriteReports writes a result into a folder under a name: as JSON for programs, and as a page with pictures
+// for people.
 func WriteReports(folder, name string, result any, page reports.Page) error {
 	files := map[string]func(io.Writer) error{
 		name + ".json": func(w io.Writer) error { return reports.WriteJSON(w, result) },

@@ -12,7 +12,7 @@ import (
 	"lockcheck/present"
 )
 
-// Bounds are what figures of a run must lie within, in the order of their file.
+// Bounds are the spans that figures of a run must lie within, in the order of their file.
 type Bounds []Bound
 
 // Bound is the span that one checker.Figure must lie within, both ends included.
@@ -68,8 +68,8 @@ func parseBound(name, span string) (Bound, error) {
 	return b, err
 }
 
-// Missed says which figure of some runs does not lie within its bound; "" if all do. A
-// figure without data lies within nothing.
+// Missed says which figure of some runs is out of its bound; "" for none. A figure without data is out of
+// every bound.
 func (b Bounds) Missed(p checker.Pool) string {
 	for _, bound := range b {
 		if !bound.holds(p) {

@@ -10,7 +10,7 @@ import (
 	"lockcheck/checker"
 )
 
-// TestBounds: each bound once with a figure that lies within it, and once without.
+// TestBounds checks each bound with a figure within it and a figure out of it.
 func TestBounds(t *testing.T) {
 	pool := func(lost int64, acquires ...time.Duration) checker.Pool {
 		p := checker.Pool{Runs: 1, Acknowledged: 10, Lost: lost}

@@ -12,45 +12,44 @@ import (
 	"lockcheck/reports"
 )
 
-// Expectation is what a run must give, and what it must rest on.
+// Expectation is what a run must show, and what that must rest on.
 type Expectation struct {
 	// Verdict of the run; "" if only the properties matter.
 	Verdict checker.Verdict `yaml:"verdict,omitempty"`
 	// Violated lists properties that must be among the violated ones.
 	Violated []checker.Property `yaml:"violated,omitempty"`
-	// Cause is one of the checker.Cause constants that a violation of one of them must have;
-	// "" for any.
+	// Cause is one of the checker.Cause constants. At least one violation of a property in Violated must have
+	// this cause; "" for any cause.
 	Cause string `yaml:"cause,omitempty"`
 	// Invariants are those of an application that must be among the violated ones, by name.
 	Invariants []string `yaml:"invariants,omitempty,flow"`
-	// Kept lists properties that must not be.
+	// Kept lists properties that must be valid.
 	Kept []checker.Property `yaml:"kept,omitempty"`
-	// MayViolate lists properties that matter neither way.
+	// MayViolate lists properties that may be violated or not.
 	MayViolate []checker.Property `yaml:"may-violate,omitempty"`
-	// DoubleGrant asks for an overlap in which the service itself gave the lock
-	// away twice, not for a client that went on beyond its validity.
+	// DoubleGrant asks for an overlap in which the service itself granted the lock twice. An overlap by a
+	// client that went on beyond its validity is not enough.
 	DoubleGrant bool `yaml:"double-grant,omitempty"`
-	// Earlier is what the earlier holder of an overlap, of that one if DoubleGrant
-	// is set too, must have been: healthy, paused or cut off; "" for any.
+	// Earlier is what the earlier holder of an overlap must have been: healthy, paused or cut off; "" for
+	// any. With DoubleGrant, the same overlap must be a double grant.
 	Earlier string `yaml:"earlier,omitempty"`
-	// Notified asks that a worker was notified that its lock is gone, and NeverNotified that
-	// none was.
+	// Notified requires that a worker was notified of the loss of its lock, and NeverNotified that no worker
+	// was.
 	Notified      bool `yaml:"notified,omitempty"`
 	NeverNotified bool `yaml:"never-notified,omitempty"`
-	// OrphanedFor is how long the lock of a killed holder must have stayed with it,
-	// FreeWithin how long at most.
+	// OrphanedFor is the least time for which the lock of a killed holder must have stayed with it,
+	// FreeWithin the greatest.
 	OrphanedFor time.Duration `yaml:"orphaned-for,omitempty"`
 	FreeWithin  time.Duration `yaml:"free-within,omitempty"`
-	// Figures is what they must lie within.
+	// Figures has the bounds of figures.
 	Figures Bounds `yaml:"figures,omitempty"`
-	// PublishedLoss is the share of updates, from 0 to 1, that others saw lost. It is held
-	// against the interval of all runs together; one run is too short for that.
+	// PublishedLoss is the share of updates, from 0 to 1, that others saw lost. It is compared with the
+	// interval of all runs together, because one run is too short for that.
 	PublishedLoss float64 `yaml:"published-loss,omitempty"`
 }
 
-// Missed says why results are not what was expected; "" if they are. A run that
-// failed, or whose faults were not in force, never is, unless that was expected:
-// what it shows may have another cause.
+// Missed says why results are not as expected; "" if they are. A run that failed, or whose faults were not in
+// force, is never as expected unless that was expected: what it shows may have another cause.
 func (e Expectation) Missed(r checker.Results) string {
 	if e.Verdict != "" && r.Verdict != e.Verdict {
 		return fmt.Sprintf("the verdict is %s, not %s", r.Verdict, e.Verdict)
@@ -66,7 +65,8 @@ func (e Expectation) Missed(r checker.Results) string {
 	)
 }
 
-// missedFoundation says what a verdict cannot rest on.
+// missedFoundation says why no verdict can rest on the run, because its faults or assumptions do not hold; ""
+// if one can.
 func missedFoundation(r checker.Results) string {
 	for _, p := range []checker.Property{checker.FaultEvidence, checker.Assumptions} {
 		switch f := r.Finding(p); f.Verdict {
@@ -92,8 +92,8 @@ func (e Expectation) missedInvariant(r checker.Results) string {
 	return ""
 }
 
-// missedProperties compares what was judged of each property. Where no verdict is
-// expected, nothing else that the verdict rests on may be violated or open.
+// missedProperties compares the verdict of each property. If no verdict of the run is expected, no other
+// required property may be violated, and the run may not be undecided or broken.
 func (e Expectation) missedProperties(r checker.Results) string {
 	for _, p := range e.Violated {
 		if r.Finding(p).Verdict != checker.Violation {
@@ -127,7 +127,7 @@ func (e Expectation) missedProperties(r checker.Results) string {
 	return ""
 }
 
-// missedOverlap wants one overlap that is all that was asked for.
+// missedOverlap looks for one overlap that has everything that is asked for.
 func (e Expectation) missedOverlap(r checker.Results) string {
 	class := ""
 	if e.DoubleGrant {

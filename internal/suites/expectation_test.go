@@ -22,8 +22,8 @@ func judgedValid() checker.Results {
 	return r
 }
 
-// TestExpectationMissed: exactly what was expected, and nothing else, is reproduced.
-// Each row without a miss has its twin that differs in one thing.
+// TestExpectationMissed: only exactly what was expected counts as reproduced. Each row without a miss has a
+// twin that differs in one thing.
 func TestExpectationMissed(t *testing.T) {
 	type change func(*checker.Results)
 	results := func(v checker.Verdict, changes ...change) checker.Results {
@@ -60,7 +60,7 @@ func TestExpectationMissed(t *testing.T) {
 	}
 	valid := Expectation{Verdict: checker.Valid}
 	because := func(cause string) change {
-		return func(r *checker.Results) { r.Findings[0].Causes = map[string]int64{cause: 1} } // of mutual exclusion
+		return func(r *checker.Results) { r.Findings[0].Causes = map[string]int64{cause: 1} } // a cause of the violation of mutual exclusion
 	}
 	byClock := with(func(e *Expectation) { e.Cause = checker.CauseClock })
 	kept := Expectation{Kept: []checker.Property{checker.MutualExclusion}}
@@ -151,8 +151,8 @@ func TestExpectationMissed(t *testing.T) {
 	}
 }
 
-// TestExperimentMissed: each step of a schedule must have been in force and met
-// somebody, in any of its rounds.
+// TestExperimentMissed: each step of a schedule must have been in force and exercised in at least one of its
+// rounds.
 func TestExperimentMissed(t *testing.T) {
 	fault := func(id string, proven, exercised bool) checker.FaultCoverage {
 		return checker.FaultCoverage{ID: id, Applied: true, Proven: proven, Exercised: exercised}

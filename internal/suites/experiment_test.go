@@ -12,8 +12,8 @@ import (
 	"lockcheck/reports"
 )
 
-// TestStoredRuns: a run counts as one of its experiment unless it was interrupted, and one
-// of no experiment never.
+// TestStoredRuns: a run counts for its experiment unless it was interrupted. A run of no experiment never
+// counts.
 func TestStoredRuns(t *testing.T) {
 	store := t.TempDir()
 	for name, c := range map[string]struct {

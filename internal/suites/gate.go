@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Gate admits as many jobs at once as its limit allows. Each job may take several places. A job
-// that is alone is always admitted.
+// Gate admits as many jobs at once as its limit allows. Each job may take several places. When no other job
+// runs, a job is always admitted.
 type Gate struct {
 	mu    sync.Mutex
 	moved *sync.Cond
-	// used is how many places are taken of the limit, which is between 1 and most.
+	// used is how many places are taken. limit is how many there are at the moment, between 1 and most.
 	used, limit, most int64
 	undelayed         int64 // how many jobs in a row were not delayed
 }
@@ -22,7 +22,7 @@ func NewGate(most int64) *Gate {
 	return g
 }
 
-// enter waits until that many places are free. Its error is that of the context.
+// enter waits until that many places are free. It returns the error of the context.
 func (g *Gate) enter(ctx context.Context, places int64) error {
 	defer context.AfterFunc(ctx, func() {
 		g.mu.Lock()
@@ -54,8 +54,8 @@ func (g *Gate) Limit() int {
 	return int(g.limit)
 }
 
-// adapt takes into account whether the machine delayed a job. If it did, the limit falls by one; after
-// twice as many jobs in a row as the limit without a delay it rises again.
+// adapt lowers the limit by one if the machine delayed a job. The limit rises again after a row of jobs
+// without a delay that is twice as long as the limit.
 func (g *Gate) adapt(delayed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGate: after a delay fewer are let in, and after enough without one more again; one that is
-// alone always is, whatever it takes.
+// TestGate: after a delay the gate admits fewer jobs, and after enough jobs without a delay more again. A job
+// that runs alone is always admitted, however many places it takes.
 func TestGate(t *testing.T) {
 	g := NewGate(3)
 	limits := func(want int64, delays ...bool) {

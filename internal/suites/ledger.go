@@ -14,26 +14,26 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Ledger is a file of JSON lines about many runs: a heading, then an entry for each that was
-// made. It is appended to as they end, so that what was stopped can go on.
+// Ledger is a file of JSON lines about many runs: a heading, then an entry for each finished run. Each entry
+// is appended when its run ends, so that a stopped series can continue.
 type Ledger[H, E any] struct {
 	Heading H
 
 	path    string
 	mu      sync.Mutex
 	entries []E
-	// complete is the length of the file up to its last line break, -1 if that is its end.
+	// complete is the length of the file up to its last line break; -1 if the file ends with that line break.
 	complete int64
 }
 
-// CreateLedger begins one; a file that is there is an error of os.ErrExist.
+// CreateLedger begins a ledger. If the file exists, the error is os.ErrExist.
 func CreateLedger[H, E any](path string, heading H) (*Ledger[H, E], error) {
 	l := &Ledger[H, E]{Heading: heading, path: path, complete: -1}
 	return l, appendLine(path, heading, os.O_EXCL)
 }
 
-// OpenLedger reads one, and changes nothing. The last line of a program that was killed may
-// be cut off: it is left out. Errors name the line.
+// OpenLedger reads a ledger without changing it. It leaves out an incomplete last line, which a killed
+// program may leave. Errors name the line.
 func OpenLedger[H, E any](path string) (*Ledger[H, E], error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -60,10 +60,10 @@ func OpenLedger[H, E any](path string) (*Ledger[H, E], error) {
 	return l, nil
 }
 
-// Lock keeps other processes from going on with the ledger until the file it returns is closed. If one
-// does already, the error is one of usage.
+// Lock keeps other processes from continuing the ledger until the returned file is closed. If another process
+// already has it, the error is a usage error.
 func (l *Ledger[H, E]) Lock() (io.Closer, error) {
-	file, err := os.OpenFile(l.path, os.O_RDWR, 0) // as NFS needs it
+	file, err := os.OpenFile(l.path, os.O_RDWR, 0) // NFS requires that the file is open for writing
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (l *Ledger[H, E]) Lock() (io.Closer, error) {
 	return file, nil
 }
 
-// Add puts down a run. A line that was cut off is taken away first: the new one would
-// continue it.
+// Add appends an entry. It first removes an incomplete last line, because the new entry would continue that
+// line.
 func (l *Ledger[H, E]) Add(e E) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,14 +92,14 @@ func (l *Ledger[H, E]) Add(e E) error {
 		return err
 	}
 	if err := appendLine(l.path, e, 0); err != nil {
-		l.complete = before.Size() // whatever there is of it
+		l.complete = before.Size() // part of the line may have been written
 		return err
 	}
 	l.entries = append(l.entries, e)
 	return nil
 }
 
-// Entries are those put down so far, in their order.
+// Entries returns the entries so far, in their order.
 func (l *Ledger[H, E]) Entries() []E {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// TestLedger: what was put down is there again, and a line that was cut off is no more than
-// one that was never written.
+// TestLedger: entries can be read again, and an incomplete line counts as never written.
 func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	if _, err := CreateLedger[string, int](path, "heading"); err != nil {
@@ -48,7 +47,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerLocked: of two processes that go on with a ledger the second one is refused.
+// TestLedgerLocked: a second process that would continue the same ledger is refused.
 func TestLedgerLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	first, err := CreateLedger[int, int](path, 1)
@@ -77,7 +76,7 @@ func TestLedgerLocked(t *testing.T) {
 	}
 }
 
-// TestLedgerFull: what could not be written is not there.
+// TestLedgerFull: an entry that could not be written is not in the ledger.
 func TestLedgerFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	l, err := CreateLedger[string, int](path, "heading")

@@ -12,28 +12,27 @@ import (
 	"lockcheck/reports"
 )
 
-// Job is one run of many.
+// Job is one of many runs.
 type Job struct {
 	Name    string
-	Options runs.Options // without the machine, which is that of the runner
-	// Application is a test of an application, in place of Options; nil for that of a lock.
+	Options runs.Options // without the machine, for which the runner's machine is used
+	// Application is a test of an application, in place of Options; nil for a test of a lock.
 	Application *runs.ApplicationOptions
-	Outline     runs.Outline // of these options
-	// Command is the command line that makes this run alone, for the record; nil for that of
-	// the runner.
+	Outline     runs.Outline // of Options
+	// Command is the command line that makes only this run, for the record; nil for the runner's command
+	// line.
 	Command []string
-	// Slots is how many of those of the runner it takes, at least 1; it gets no more than
-	// there are.
+	// Slots is how many of the runner's slots the job takes, at least 1. It gets no more than the runner has.
 	Slots int
 	// MaxDelay is how late this process may be woken up during the run. After a longer delay the job is
-	// Delayed, and fewer jobs run in parallel for a while. 0 for no bound.
+	// Delayed, and fewer jobs run in parallel for a while. 0 for no limit.
 	MaxDelay time.Duration
 }
 
 // tester makes a run of a lock.
 type tester func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
 
-// test makes the run of the job on a machine; ofLock makes one of a lock.
+// test makes the run of the job on a machine; ofLock runs a test of a lock.
 func (j Job) test(ctx context.Context, m runs.Machine, interrupt <-chan struct{}, progress runs.Progress, ofLock tester) (runs.Outcome, error) {
 	if j.Application != nil {
 		o := *j.Application
@@ -45,48 +44,48 @@ func (j Job) test(ctx context.Context, m runs.Machine, interrupt <-chan struct{}
 	return ofLock(ctx, o, interrupt, progress)
 }
 
-// Alone is the number of slots of a job next to which nothing runs.
+// Alone is the number of slots of a job that must run without any other job.
 const Alone = math.MaxInt
 
-// Made is a job that was done.
+// Made is a finished job.
 type Made struct {
 	Began   time.Time
 	Took    time.Duration // start and end of the servers included
 	Outcome runs.Outcome
-	// Delayed: the machine was so busy that the fault may have missed its moment. A violation
-	// that was found counts nevertheless.
+	// Delayed: the machine was so busy that the fault may have missed its moment. A violation counts
+	// nevertheless.
 	Delayed bool
-	// Err says why there is no outcome, or what could not be written or removed after it.
+	// Err says why there is no outcome, or what could not be written or removed afterwards.
 	Err error
 }
 
-// Runner makes many runs, as many side by side as it has slots.
+// Runner makes many runs. As many run in parallel as it has slots for.
 type Runner struct {
 	Machine runs.Machine
 	Slots   int // at least 1
-	// KeepClusters keeps clusters on Docker from one run for the next, by a pool that ends with
-	// Run, if the machine has none.
+	// KeepClusters keeps clusters on Docker from one run for the next. If the machine has no pool, the runner
+	// makes one, which ends with Run.
 	KeepClusters bool
-	// Gate remembers for how many there is time, from one Run to the next; nil for one that
-	// forgets. It has as many places as there are slots.
+	// Gate remembers from one Run to the next how many jobs the machine can run in parallel. It has as many
+	// places as there are slots. If it is nil, each Run starts with all slots.
 	Gate     *Gate
 	Progress runs.Progress
-	// Each gets the progress of each single run; nil for none.
+	// Each receives the progress of each single run; nil for none.
 	Each runs.Progress
-	// Begin is called before a job, with how long the remaining jobs will take; it may be nil.
+	// Begin is called before each job, with the time that the remaining jobs will take. It may be nil.
 	Begin func(i int, left string)
-	// Done is called after a job, one call at a time. After an error no more are begun.
+	// Done is called after each job, one call at a time. After an error no more jobs begin.
 	Done func(i int, m Made) error
-	// Deadline: no job is begun that would end after it by its length; zero for none. Skipped
-	// is called with each that is not begun for that, as Done is.
+	// Deadline: a job that would end later, by its length, does not begin; zero for no deadline. Skipped is
+	// called for each such job, in the way Done is.
 	Deadline time.Time
 	Skipped  func(i int) error
 	// Test makes the run of a lock; runs.Test if nil.
 	Test tester
 }
 
-// Length is how long jobs take, by their time limits and containers, if each begins in its order as soon as enough
-// slots are free. To divide the sum by the slots would be too little: the last jobs leave slots idle.
+// Length is how long jobs take, by their time limits and containers, if each begins in its order once enough
+// slots are free. The sum divided by the slots would be too little, because the last jobs leave slots idle.
 func (r Runner) Length(jobs []Job) time.Duration {
 	w := r.work(jobs)
 	free := make([]time.Duration, w.slots) // when each slot is, in order
@@ -101,7 +100,7 @@ func (r Runner) Length(jobs []Job) time.Duration {
 	return free[len(free)-1]
 }
 
-// work is what there is to do before any job is begun.
+// work is the state before any job has begun.
 func (r Runner) work(jobs []Job) *work {
 	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs}
 	for _, j := range jobs {
@@ -111,9 +110,8 @@ func (r Runner) work(jobs []Job) *work {
 	return w
 }
 
-// Run does jobs in their order. When interrupt is closed, jobs in progress end early, without a
-// call of Done. The error says why not all could be done, or what an interrupted run could not
-// remove.
+// Run does jobs in their order. When interrupt is closed, jobs in progress end early, without a call of Done.
+// The error says why some jobs were not done, or what an interrupted run could not remove.
 func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if err := r.makeImages(ctx, jobs, interrupt); err != nil {
 		return runs.Closed(interrupt), err
@@ -165,7 +163,7 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	return w.interrupted, errors.Join(w.failed, ctx.Err())
 }
 
-// makeImages makes those of all jobs before any of them is measured.
+// makeImages makes the images of all jobs before the first job is measured.
 func (r Runner) makeImages(ctx context.Context, jobs []Job, interrupt <-chan struct{}) error {
 	var outlines []runs.Outline
 	for _, j := range jobs {
@@ -185,8 +183,8 @@ type work struct {
 	done        int
 	interrupted bool
 	failed      error
-	// spent, running and left are what the jobs take that are done, that are in progress,
-	// and that are not done: their lengths times their slots.
+	// spent, running and left are the costs of jobs: of the finished ones, of those in progress, and of all
+	// that are not finished.
 	spent, running, left time.Duration
 }
 
@@ -242,16 +240,16 @@ func (w *work) skip(i int) {
 	w.failed = errors.Join(w.failed, w.Skipped(i))
 }
 
-// startAndEnd is what processes take to start and end, around the time limit of a run, and
-// eachContainer what a container adds: 15 of them took 7.5 s to start and 3 s to remove, all of it on
-// the processors of a machine with two.
+// startAndEnd is how long processes take to start and end, in addition to the time limit of a run.
+// eachContainer is what each container adds: 15 containers took 7.5 s to start and 3 s to remove, and kept
+// both processors of a machine busy.
 const (
 	startAndEnd   = 5 * time.Second
 	eachContainer = 700 * time.Millisecond
 )
 
-// Length is how long a job takes at most, with servers that are there. The sections that have begun at
-// its time limit are waited for.
+// Length is how long a job takes at most if its servers are up. The run waits for critical sections that have
+// begun at its time limit.
 func (j Job) Length() time.Duration {
 	return j.Outline.Options.TimeLimit + j.Outline.Options.LongestSection() + startAndEnd
 }
@@ -264,18 +262,18 @@ func (j Job) containers() int {
 	return 2*j.Outline.Servers + j.Outline.Options.Concurrency
 }
 
-// cost is what a job takes of the slots at most.
+// cost is the greatest length of a job, times its slots.
 func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.Length() }
 
-// atMost is how long jobs of a total cost take, but no less than the longest job: near the end
-// slots are idle.
+// atMost is how long jobs of a total cost take, but no less than the longest job, because slots are idle near
+// the end.
 func (w *work) atMost(cost time.Duration) time.Duration {
 	return max(cost/time.Duration(w.slots), w.longest)
 }
 
 func (w *work) slotsOf(j Job) int64 { return min(int64(max(j.Slots, 1)), w.slots) }
 
-// report says now and then how far all of it is.
+// report shows the progress of all jobs once a second.
 func (w *work) report(stopped <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -293,8 +291,8 @@ func (w *work) report(stopped <-chan struct{}) {
 	}
 }
 
-// remaining is how long it will still take, from how long it took so far; until a job is
-// done, at most what their lengths say. Those in progress count as half done.
+// remaining estimates the time left from the time that finished jobs took. Until a job is finished, it is an
+// upper limit from the jobs' lengths. Jobs in progress count as half done.
 func (w *work) remaining() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

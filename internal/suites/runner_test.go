@@ -13,7 +13,7 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// recorded keeps what a progress is told.
+// recorded keeps the messages of a progress.
 type recorded struct {
 	mu    sync.Mutex
 	lines []string
@@ -27,8 +27,8 @@ func (l *recorded) Step(format string, args ...any) {
 
 func (l *recorded) Status(string, ...any) {}
 
-// test is a runner whose runs take a moment each and do nothing, and how many of them were
-// in progress at once at most.
+// test is a runner whose runs take a moment each and do nothing. It counts how many were in progress at once
+// at most.
 type test struct {
 	Runner
 	mu       sync.Mutex
@@ -59,7 +59,7 @@ func newTest(slots int, change func(o runs.Options) (runs.Outcome, error)) *test
 
 func nothing(runs.Options) (runs.Outcome, error) { return runs.Outcome{}, nil }
 
-// jobs are some of a seed each, from 0.
+// jobs returns jobs with these numbers of slots, with seeds from 0.
 func jobs(slots ...int) (all []Job) {
 	for i, n := range slots {
 		all = append(all, Job{Name: fmt.Sprint(i), Slots: n, Options: runs.Options{Seed: uint64(i)}})
@@ -67,8 +67,8 @@ func jobs(slots ...int) (all []Job) {
 	return all
 }
 
-// TestRunnerSlots: as many jobs run at once as there are slots for, and one next to which
-// nothing runs, or which takes more than there are, runs alone.
+// TestRunnerSlots: as many jobs run at once as there are slots for. A job that must run alone, or that takes
+// more slots than there are, runs alone.
 func TestRunnerSlots(t *testing.T) {
 	for _, c := range []struct {
 		slots int
@@ -90,8 +90,8 @@ func TestRunnerSlots(t *testing.T) {
 	}
 }
 
-// TestRunnerInterrupted: what was interrupted is not told as done, and nothing is begun
-// after it; what it could not remove is said.
+// TestRunnerInterrupted: Done is not called for interrupted jobs, and no job begins after them. The error
+// says what an interrupted run could not remove.
 func TestRunnerInterrupted(t *testing.T) {
 	stop, left := make(chan struct{}), errors.New("something is left")
 	r := newTest(1, func(o runs.Options) (runs.Outcome, error) {
@@ -119,7 +119,8 @@ func TestRunnerInterrupted(t *testing.T) {
 	}
 }
 
-// TestRunnerDeadline: what would end after the deadline is not begun, and told; what is shorter is.
+// TestRunnerDeadline: a job that would end after the deadline does not begin, and is reported as skipped. A
+// shorter job runs.
 func TestRunnerDeadline(t *testing.T) {
 	all := jobs(1, 1, 1)
 	all[1].Outline.Options.TimeLimit = 100 * time.Hour
@@ -152,7 +153,7 @@ func TestRunnerDeadline(t *testing.T) {
 	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd {
 		t.Errorf("one job takes %s", got)
 	}
-	if got := (Runner{Slots: 2}).Length(jobs(1, 1, 1)); got != 2*startAndEnd { // one of them is alone at the end
+	if got := (Runner{Slots: 2}).Length(jobs(1, 1, 1)); got != 2*startAndEnd { // one of them runs alone at the end
 		t.Errorf("three jobs, two at a time, take %s", got)
 	}
 	if got := (Runner{Slots: 2}).Length(jobs(1, 2, 1)); got != 3*startAndEnd { // the second waits for both slots
@@ -165,8 +166,7 @@ func TestRunnerDeadline(t *testing.T) {
 	}
 }
 
-// TestRunnerFails: a run that fails is told, and the others are made; after what is told
-// fails none is begun.
+// TestRunnerFails: a failed run is reported, and the other jobs run. After an error of Done no job begins.
 func TestRunnerFails(t *testing.T) {
 	failed := errors.New("failed")
 	r := newTest(1, func(runs.Options) (runs.Outcome, error) { return runs.Outcome{}, failed })
@@ -182,8 +182,8 @@ func TestRunnerFails(t *testing.T) {
 	}
 }
 
-// TestRunnerProgress: each job is announced with the time that is left, and is told to
-// whoever follows single runs.
+// TestRunnerProgress: each job is announced with the time that is left, and the progress of single runs is
+// passed on.
 func TestRunnerProgress(t *testing.T) {
 	r := newTest(1, nothing)
 	each, stores := &recorded{}, []string{}
@@ -207,8 +207,8 @@ func TestRunnerProgress(t *testing.T) {
 	}
 }
 
-// TestRemaining: at most what the lengths say until one is over that shows how long they
-// take; those in progress count as half done.
+// TestRemaining: until a job is finished, the estimate is an upper limit from the lengths. Then it follows
+// the time that jobs took. Jobs in progress count as half done.
 func TestRemaining(t *testing.T) {
 	minute := Job{Outline: runs.Outline{Options: runs.Options{TimeLimit: time.Minute - startAndEnd}}}
 	for _, c := range []struct {

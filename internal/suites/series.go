@@ -9,39 +9,39 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Series is a number of experiments to run on a machine.
+// Series is a set of experiments to run on a machine.
 type Series struct {
 	Experiments []Experiment
-	// Alone are the names of those whose figures are measured: nothing runs at the same time.
+	// Alone has the names of experiments whose figures are measured: nothing else runs at the same time.
 	Alone    map[string]bool
 	Machine  runs.Machine
-	Parallel int // how many are run at a time; at least 1
+	Parallel int // how many experiments run in parallel; at least 1
 	Progress runs.Progress
-	// Done is called with each that is over, one at a time.
+	// Done is called after each experiment, one call at a time.
 	Done func(Ran)
 }
 
-// Ran is an experiment that was run.
+// Ran is a finished experiment.
 type Ran struct {
 	Name    string
 	Took    time.Duration
 	Outcome runs.Outcome
 	Missed  string // why the run is not as expected; "" if it is
-	// Err says why there is no outcome, or what could not be written or removed after it.
+	// Err says why there is no outcome, or what could not be written or removed afterwards.
 	Err error
 }
 
-// Unexpected says whether something else came of it than was expected.
+// Unexpected says whether the run failed or is not as expected.
 func (r Ran) Unexpected() bool { return r.Missed != "" || r.Err != nil }
 
-// Without leaves out the experiments that some runs are there of.
+// Without leaves out the experiments that already have stored runs.
 func (s Series) Without(stored map[string][]StoredRun) Series {
 	s.Experiments = slices.DeleteFunc(slices.Clone(s.Experiments), func(e Experiment) bool { return len(stored[e.Name]) > 0 })
 	return s
 }
 
-// Run makes the runs. When interrupt is closed, runs in progress end early, without a call of Done.
-// The error says why not all could be made, or what interrupted runs could not remove.
+// Run makes the runs. When interrupt is closed, runs in progress end early, without a call of Done. The error
+// says why some runs were not made, or what interrupted runs could not remove.
 func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	var jobs []Job
 	for _, e := range s.Experiments {
@@ -56,7 +56,7 @@ func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted
 		jobs = append(jobs, job)
 	}
 	r := Runner{Machine: s.Machine, Slots: s.Parallel, Progress: s.Progress}
-	if s.Parallel <= 1 { // the lines of several runs would be mixed up
+	if s.Parallel <= 1 { // the output of several runs would be mixed up
 		r.Each = s.Progress
 	}
 	r.Begin = func(i int, left string) {

@@ -12,8 +12,8 @@ import (
 // zero value is the whole.
 type Shard struct{ N, Of int }
 
-// ParseShard reads "2/8", the second of eight parts, or "1:8", the same with numbers from 0, as the
-// jobs of Kubernetes have them; "" is the whole.
+// ParseShard reads "2/8", the second of eight parts, or "1:8", the same part numbered from 0 as Kubernetes
+// numbers the jobs; "" is the whole.
 func ParseShard(text string) (Shard, error) {
 	if text == "" {
 		return Shard{}, nil
@@ -41,7 +41,7 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.N, s.Of)
 }
 
-// Has says whether the part has the run with an index.
+// Has says whether the part includes the run with an index.
 func (s Shard) Has(i int) bool { return s.Of == 0 || i%s.Of == s.N-1 }
 
 // MarshalText implements encoding.TextMarshaler.
