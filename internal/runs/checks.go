@@ -15,7 +15,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// checkValues refuses what the lock cannot do and what makes no sense, once defaults are filled in.
+// checkValues refuses what the lock cannot do and values that make no sense, after filling in the defaults.
 func (t *test) checkValues() error {
 	t.fillIn()
 	if err := t.checkPermits(); err != nil {
@@ -106,7 +106,7 @@ func (t *test) exitsUnaware() bool {
 	})
 }
 
-// checkOfficial refuses an official image of which no digest is known, before anything starts.
+// checkOfficial refuses an official image without a known digest, before anything starts.
 func (t *test) checkOfficial() error {
 	if t.ServerVersion != images.Official || t.Images[t.spec.Image] != "" {
 		return nil
@@ -150,7 +150,7 @@ func alternatives[T any](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// imageHint says which image the lock does use.
+// imageHint suggests the image that the lock uses.
 func (t *test) imageHint(name string) string {
 	if !t.spec.OnDocker() {
 		return ": it needs none"

@@ -13,13 +13,13 @@ import (
 	"lockcheck/workloads"
 )
 
-// clientsTime bounds how long the clients of a user's own may take to begin. The protocol
-// bounds it, too, and says then which of them did not.
+// clientsTime bounds how long a user's clients may take to start. The protocol has its own bound, and its
+// error names the client that did not start.
 const clientsTime = time.Minute
 
-// roll tells when each of some programs has said that its client has begun.
+// roll reports when each of some programs has said that its client has started.
 type roll struct {
-	complete chan struct{} // closed then
+	complete chan struct{} // closed when all have
 
 	mu      sync.Mutex
 	missing map[string]bool
@@ -45,8 +45,8 @@ func (r *roll) Observe(e history.Event) {
 	}
 }
 
-// begin lets the workers begin. Those with a client of the user's own, which may take long to
-// start, do so together: no fault comes before the last of them.
+// begin lets the workers begin. Clients of a user's lock may take long to start, so they all start together,
+// and faults begin only after the last of them has started.
 func (r *run) begin(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	clients := slices.Clone(r.workers)
 	if r.guard() == workloads.Ask {
@@ -86,7 +86,7 @@ func (r *run) awaitClients(ctx context.Context, interrupt <-chan struct{}, prese
 	}
 }
 
-// command tells programs what to do.
+// command sends a command to programs.
 func command(programs []*clusters.Node, text string) error {
 	for _, p := range programs {
 		if _, err := io.WriteString(p.Input, text+"\n"); err != nil {

@@ -20,11 +20,11 @@ import (
 	"lockcheck/workloads"
 )
 
-// clientLock is the lock file of a client for tests, with a lease of 500 ms unless it says
-// otherwise; its key work is that of the client.
+// clientLock is the lock file of a test client, with a lease of 500 ms by default. Its key work is the work
+// of the client.
 type clientLock map[string]any
 
-// ofClient are the options of a short run of such a client, without faults.
+// ofClient returns the options of a short run of a test client without faults.
 func ofClient(t *testing.T, behaviour string, lock clientLock, change func(*Options)) Options {
 	t.Helper()
 	command := clienttest.Command(behaviour)
@@ -37,7 +37,7 @@ func ofClient(t *testing.T, behaviour string, lock clientLock, change func(*Opti
 		}
 		file[key] = value
 	}
-	text, err := json.Marshal(file) // which YAML includes
+	text, err := json.Marshal(file) // JSON is also YAML
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +53,10 @@ func ofClient(t *testing.T, behaviour string, lock clientLock, change func(*Opti
 	})
 }
 
-// hangs is how long a short run may take before it is regarded as hanging.
+// hangs is the time after which a short run counts as hanging.
 const hangs = 90 * time.Second
 
-// runClient runs a test to its end, and makes sure that it left nothing.
+// runClient runs a test to its end and makes sure that nothing is left of it.
 func runClient(t *testing.T, o Options) Outcome {
 	t.Helper()
 	clustertest.StartsServers(t)
@@ -73,13 +73,13 @@ func runClient(t *testing.T, o Options) Outcome {
 	return outcome
 }
 
-// sections keeps workers in their critical section for a time.
+// sections sets the time that workers spend in their critical section.
 func sections(d time.Duration) func(*Options) {
 	return func(o *Options) { o.Section = workloads.Range{Min: d, Max: d + 20*time.Millisecond} }
 }
 
-// TestMistakes: what a client says about the lock that is not so is found, and found to be
-// what it is.
+// TestMistakes: a client that reports something false about the lock is found, with the right property and
+// cause.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	beyondLease := sections(600 * time.Millisecond)
@@ -91,16 +91,16 @@ func TestMistakes(t *testing.T) {
 			}
 		}
 	}
-	// Where the service answers a release by not_held it says itself that the grant was over,
-	// and nothing in the record says why.
+	// When the service answers a release with not_held, it says itself that the grant was over, and the
+	// record does not say why.
 	const goneEarly = checker.CauseUnexplained
 	tests := []struct {
 		behaviour string
 		lock      clientLock
 		change    func(*Options)
 		property  checker.Property
-		cause     string // "" where the property knows none
-		why       string // this can be told
+		cause     string // "" if the property knows no causes
+		why       string // why the mistake can be found
 	}{
 		{"ignores-busy", nil, nil, checker.MutualExclusion, checker.CauseTwice, "the first of the two releases what it has, so nothing had ended that"},
 		{"asks-nobody", nil, nil, checker.MutualExclusion, checker.CauseTwice, "all releases are acknowledged"},
@@ -138,7 +138,7 @@ func TestMistakes(t *testing.T) {
 	all(t, clienttest.Mistaken, tried)
 }
 
-// all asks that each behaviour of a kind was tried.
+// all fails the test unless each behaviour of a kind was tried.
 func all(t *testing.T, kind clienttest.Kind, tried map[string]bool) {
 	t.Helper()
 	for _, name := range clienttest.Of(kind) {
@@ -148,11 +148,11 @@ func all(t *testing.T, kind clienttest.Kind, tried map[string]bool) {
 	}
 }
 
-// clientRuns is the variable that says how often each right client is tried, with other timings and under
-// kills, too: it is to be accused of nothing whatever the machine is doing.
+// clientRuns is the environment variable that says how often to try each right client, also with other
+// timings and under kills. Nothing may be found wrong, whatever the machine is doing.
 const clientRuns = "LOCKCHECK_CLIENT_RUNS"
 
-// rightClient is a client that is right, with the lock that it is a client of.
+// rightClient is a client without a mistake, with its lock.
 type rightClient struct {
 	behaviour string
 	lock      clientLock
@@ -160,7 +160,7 @@ type rightClient struct {
 }
 
 func (c rightClient) options(t *testing.T, faults func(*Options)) Options {
-	lock := clientLock{"grace": "2s"} // as long may a busy machine take for anything
+	lock := clientLock{"grace": "2s"} // on a busy machine anything may take that long
 	maps.Copy(lock, c.lock)
 	return ofClient(t, c.behaviour, lock, func(o *Options) {
 		o.TTL, o.TimeLimit = 1500*time.Millisecond, 7*time.Second
@@ -173,7 +173,7 @@ func (c rightClient) options(t *testing.T, faults func(*Options)) Options {
 	})
 }
 
-// rightClients has each behaviour once.
+// rightClients lists each behaviour once.
 func rightClients() []rightClient {
 	return []rightClient{
 		{"right", clientLock{"tokens": true}, nil},
@@ -187,8 +187,8 @@ func rightClients() []rightClient {
 	}
 }
 
-// otherTimings has them with other leases, queues and sections. A busy machine may keep a holder
-// for longer than a short lease, so a guard stands behind each.
+// otherTimings lists right clients with other leases, queues and sections. On a busy machine a holder may
+// take longer than a short lease, so each has a guard.
 func otherTimings() []rightClient {
 	tokens, queue := clientLock{"tokens": true}, clientLock{"tokens": true, "queues": true}
 	use := func(lease time.Duration, u workloads.Use) func(*Options) {
@@ -213,8 +213,8 @@ func otherTimings() []rightClient {
 	}
 }
 
-// TestRightClients: who is right is accused of nothing, without faults, when it is killed, and when its
-// lease runs out while it is stopped, which the guard makes harmless.
+// TestRightClients: nothing is found wrong with right clients: without faults, when they are killed, and when
+// their lease runs out while they are paused, which the guard makes harmless.
 func TestRightClients(t *testing.T) {
 	t.Parallel()
 	times, tests := 1, rightClients()
@@ -238,7 +238,7 @@ func TestRightClients(t *testing.T) {
 					t.Parallel()
 					run := func(t *testing.T, o Options) Outcome {
 						outcome := runClient(t, o)
-						if !stoodStill(outcome.Results) { // else the machine is to blame, and the test is run again, slower
+						if !stoodStill(outcome.Results) { // otherwise the machine is to blame, and the test runs again, slower
 							accusedOfNothing(t, outcome.Results)
 						}
 						return outcome
@@ -251,7 +251,7 @@ func TestRightClients(t *testing.T) {
 	all(t, clienttest.Right, tried)
 }
 
-// pauseHolders stops holders until their lease has run out, under a guard.
+// pauseHolders pauses holders until their lease has run out, under a guard.
 func pauseHolders(o *Options) {
 	sections(300 * time.Millisecond)(o)
 	o.TTL, o.TimeLimit, o.Guard = 500*time.Millisecond, 8*time.Second, "cas"
@@ -261,7 +261,7 @@ func pauseHolders(o *Options) {
 	}}}
 }
 
-// killHolders ends one holder after the other, until two workers are left.
+// killHolders kills one holder after the other until two workers are left.
 func killHolders(o *Options) {
 	o.Concurrency = 5
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
@@ -269,7 +269,7 @@ func killHolders(o *Options) {
 	}}}
 }
 
-// inherent are the causes that no lock with leases can do anything about, on a busy machine.
+// inherent lists the causes that no lock with leases can prevent on a busy machine.
 var inherent = []string{checker.CausePaused, checker.CauseOutlasted, checker.CauseInFlight}
 
 func accusedOfNothing(t *testing.T, r checker.Results) {

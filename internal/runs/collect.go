@@ -23,10 +23,10 @@ func (r *session) watch(node *clusters.Node) {
 	go func() {
 		exit, ended := r.awaitExit(node)
 		for ended && exit.Killed && node.CanRestart() == nil {
-			exit, ended = r.awaitExit(node) // of its next life
+			exit, ended = r.awaitExit(node) // the end of its next life
 		}
 		if !ended {
-			return // it outlasts the run
+			return // the process outlasts the run
 		}
 		switch {
 		case exit.Killed:
@@ -50,12 +50,12 @@ func (r *session) awaitExit(node *clusters.Node) (exit clusters.Exit, ended bool
 }
 
 const (
-	// lastLines is how many lines of a log go with the report of a death.
+	// lastLines is how many lines of a log the report of a death includes.
 	lastLines  = 10
 	logTimeout = 5 * time.Second
 )
 
-// lastWords returns the last lines that a process has written, "" for none.
+// lastWords returns the last lines that a process has written; "" for none.
 func (r *session) lastWords(node *clusters.Node) string {
 	var text string
 	if node.Errors != nil {
@@ -63,7 +63,7 @@ func (r *session) lastWords(node *clusters.Node) string {
 	} else {
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
 		defer cancel()
-		// A log that cannot be read must not hide the death.
+		// An unreadable log must not hide the death.
 		text, _ = r.cluster.Log(ctx, node.Name, clusters.LogPart{Tail: lastLines})
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -74,8 +74,8 @@ func (r *session) lastWords(node *clusters.Node) string {
 	return "; its last lines:\n" + strings.Join(lines, "\n")
 }
 
-// collect ends workers and then the resource, which reports the final state of
-// the data when its input ends. When ctx is done it waits for nothing.
+// collect ends the workers and then the resource, which reports the final state of the data when its input
+// ends. When ctx is done, collect does not wait.
 func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	r.progress.Step("stopping the workers, final reads")
 	r.stop()
@@ -83,7 +83,7 @@ func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	err := r.end(ctx, r.workers, interrupt)
 	err = errors.Join(err, r.end(ctx, append(r.serviceObserver(), r.resource), nil))
 	if err != nil {
-		return err // an output that never ends must not be waited for
+		return err // the output of such a program may never end, so do not wait for it
 	}
 	return r.awaitOutputs(ctx)
 }
@@ -108,13 +108,14 @@ func (r *session) awaitOutputs(ctx context.Context) error {
 // outcome stays unknown.
 func (r *session) end(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	for _, program := range programs {
-		// The death of a program that has died already was reported.
+		// If a program has died before, its death was reported.
 		_ = program.Input.Close()
 	}
 	return r.awaitExits(ctx, programs, interrupt)
 }
 
-// awaitExits waits until programs have ended that were told to. Interrupt and what follows it are as for end.
+// awaitExits waits for the end of programs that were told to end. Interrupt, and what follows an
+// interruption, are as for end.
 func (r *session) awaitExits(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	limit := time.NewTimer(r.section + callsToTheirLimits)
 	defer limit.Stop()
@@ -154,13 +155,13 @@ func (r *session) awaitExits(ctx context.Context, programs []*clusters.Node, int
 }
 
 const (
-	// waitUntold is how long the end of programs is waited for before progress says so.
+	// waitUntold is how long the run waits for programs before progress says so.
 	waitUntold = time.Second
 	// interruptedPatience is how long the workers of an interrupted run may take to end.
 	interruptedPatience = 4 * time.Second
 )
 
-// unended are the programs whose end is not known yet.
+// unended returns the programs that are not known to have ended.
 func (r *session) unended(programs []*clusters.Node) []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(programs), func(p *clusters.Node) bool { return len(r.exits[p]) > 0 })
 }
@@ -173,8 +174,8 @@ func names(programs []*clusters.Node) string {
 	return strings.Join(list, ", ")
 }
 
-// tellWait says which programs the run waits for, and what ends the wait. Observers and the resource
-// are not interrupted, and have no critical sections.
+// tellWait says which programs the run waits for, and what ends the wait. The observer and the resource have
+// no critical sections, and an interruption does not end them.
 func (r *session) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
 	what := fmt.Sprintf("waiting for %s to end (a critical section lasts up to %s)", names(programs), r.section)
 	switch {
@@ -204,8 +205,8 @@ func (r *session) kill(ctx context.Context, programs []*clusters.Node) error {
 // killTimeout bounds the kill of all workers together.
 const killTimeout = 5 * time.Second
 
-// callsToTheirLimits is what the calls of a worker to its lock and to the resource take
-// together if all of them run into their time limits.
+// callsToTheirLimits is the total time of a worker's calls to its lock and to the resource if all of them
+// time out.
 const callsToTheirLimits = 15 * time.Second
 
 // LongestSection is the longest time that a worker spends in its critical section.
@@ -230,7 +231,7 @@ func (r *session) finish(failure error, interrupted bool) {
 	}
 }
 
-// save closes the history and stores what else there is of the run.
+// save closes the history and stores the run's schedule and logs.
 func (r *session) save(schedule nemesis.Schedule) error {
 	// A full disk is reported once, not for every file.
 	if err := r.recorder.failure(); err != nil {
@@ -258,8 +259,7 @@ func (r *session) saveLogs() error {
 	return r.writeLogs(logs)
 }
 
-// keepLogs stores what the servers of a cluster wrote that did not start, and adds the folder to the
-// error.
+// keepLogs stores the logs of servers of a cluster that did not start, and adds their folder to the error.
 func (r *session) keepLogs(logs map[string]string, err error) error {
 	if len(logs) == 0 {
 		return err
@@ -270,8 +270,8 @@ func (r *session) keepLogs(logs map[string]string, err error) error {
 	return fmt.Errorf("%w\nwhat the servers wrote is in %s", err, filepath.Join(r.folder, logFolder))
 }
 
-// serverLogs reads what those servers of a cluster have written that were started, since a time; all
-// of it for the zero time.
+// serverLogs reads the logs that the started servers of a cluster have written since a time. For the zero
+// time it reads everything.
 func serverLogs(cluster clusters.Cluster, since time.Time) map[string]string {
 	logs := make(map[string]string)
 	for _, server := range cluster.Servers() {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Arguments are those of lockcheck that ask for this test alone: "test" and its flags, without
-// what is a default of that command. They are nil for a test that it cannot be asked for,
-// such as one with a schedule of its own. Where the runs are kept is not part of them.
+// Arguments are the arguments of lockcheck that run only this test: "test" and its flags, without those at
+// their defaults. They are nil if no arguments can ask for the test, for example because it has its own
+// schedule. They do not say where runs are stored.
 func (o Options) Arguments() []string {
 	if o.Schedule != nil || o.EndEarly || o.EndRecovered || o.UntilViolation || o.ResultsOnly || o.UntilOverlap || o.NoKeepAlive || o.Bare || len(o.Workers) > 0 || o.After != 0 || o.Holds != 0 {
 		return nil
@@ -27,7 +27,7 @@ func (o Options) Arguments() []string {
 	add(o.Nodes != 0, "nodes", o.Nodes)
 	add(o.Concurrency != DefaultConcurrency, "concurrency", o.Concurrency)
 	add(o.Rate != 0, "rate", o.Rate)
-	// A suite has these for all of its runs, and a test without faults refuses them.
+	// A suite sets these for all of its runs, and a test without faults refuses them.
 	faults := o.Nemesis != "" && o.Nemesis != "none"
 	add(faults && o.Interval != DefaultInterval, "nemesis-interval", o.Interval)
 	add(faults && o.Pause != 0, "pause", o.Pause)

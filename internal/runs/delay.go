@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// delayInterval is how often our own delay is measured.
+	// delayInterval is how often lockcheck measures its own delay.
 	delayInterval = 10 * time.Millisecond
-	// stall is the delay from which on it is recorded: what is usual on a busy machine is less.
+	// stall is the least delay that is recorded. Delays on a busy machine are usually shorter.
 	stall = 50 * time.Millisecond
 )
 
-// watchDelay measures how much later than it asked this process is woken up, until stop is
-// called, which returns the longest of these delays. The processes of a run wait for the same
-// processors: what it measures has delayed some of them by about as much. It tells of those that
-// are stalls, and when each began.
+// watchDelay measures how late this process is woken up, until stop is called. stop returns the longest
+// delay. The processes of a run wait for the same processors, so such a delay has held up some of them by
+// about as much. For each delay that is a stall, it calls stalled with the time at which this process was
+// due.
 func watchDelay(stalled func(from int64)) (stop func() time.Duration) {
 	end, longest := make(chan struct{}), make(chan time.Duration)
 	go func() {

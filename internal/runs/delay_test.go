@@ -8,7 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestRecorderStalls: whoever else tells of the harness at the same time, the history can be read.
+// TestRecorderStalls: the history can be read even if other events of the harness are recorded at the same
+// time.
 func TestRecorderStalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), HistoryFile)
 	writer, err := history.Create(path, history.Header{})

@@ -14,8 +14,8 @@ import (
 	"lockcheck/nemesis"
 )
 
-// TestRedis has what a pause does to a lock without fencing, and the
-// same run without it, and with a resource that asks the server.
+// TestRedis shows what a pause does to a lock without fencing. Controls are the same run without the pause,
+// and with a resource that asks the server.
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
@@ -44,16 +44,16 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// TestDataInDatabase keeps the data where the lock is: in the session that holds it, and
-// through a pooler in one that it only seems to hold. What it keeps of a run is none of the next.
+// TestDataInDatabase keeps the data where the lock is: in the session that holds the lock and, through a
+// pooler, in a session that only seems to hold it. Data that it keeps of a run do not appear in the next run.
 func TestDataInDatabase(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
 	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
-			// On a busy machine a cluster may not prove to be clean in time, and the next run gets a new one;
-			// and workers may do too little to tell.
+			// On a busy machine a cluster may not prove clean in time, so that the next run gets a new one.
+			// Workers may also do too little for a verdict.
 			pool, seen, reused, decided := NewPool(), make(map[string]bool), false, false
 			for n := 0; n < 5 && !(reused && decided); n++ {
 				outcome, err := Test(context.Background(), options(t, func(o *Options) {
@@ -69,7 +69,7 @@ func TestDataInDatabase(t *testing.T) {
 					}
 				}
 				if reused = outcome.History.Header.Earlier > 0; !reused {
-					clear(seen) // of servers that are gone
+					clear(seen) // the seen names belong to servers that no longer exist
 				}
 				for key := range keys(outcome.History) {
 					if seen[key] {
@@ -88,8 +88,8 @@ func TestDataInDatabase(t *testing.T) {
 	}
 }
 
-// TestRedisServerPaused stops the server: attempts of unknown outcome, which workers leave
-// behind that do not wait for their calls, must not be taken for violations.
+// TestRedisServerPaused pauses the server. Workers that do not wait for their calls leave behind attempts of
+// unknown outcome, which must not be taken for violations.
 func TestRedisServerPaused(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
@@ -101,7 +101,7 @@ func TestRedisServerPaused(t *testing.T) {
 	}
 }
 
-// TestRedisRenewed: sections of 1.5 s under a renewed lease of 0.6 s are valid.
+// TestRedisRenewed: sections of 1.5 s under a lease of 0.6 s are valid if the lease is renewed.
 func TestRedisRenewed(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
@@ -117,7 +117,7 @@ func TestKilledOnDocker(t *testing.T) {
 	killInMidRun(t, "--lock", "redis", "--ttl", "500ms", "--time-limit", "60s")
 }
 
-// TestNeverHealthy replaces the image of Redis by ones that cannot serve.
+// TestNeverHealthy replaces the image of Redis by images that cannot serve.
 func TestNeverHealthy(t *testing.T) {
 	t.Parallel()
 	docker := clustertest.Engine(t)
@@ -139,8 +139,8 @@ func TestNeverHealthy(t *testing.T) {
 	}
 }
 
-// TestForeignImage: an image that nobody prepared serves, and its clock is moved
-// as that of any other.
+// TestForeignImage: an image that lockcheck did not make can serve, and its clock can be moved like that of
+// any other.
 func TestForeignImage(t *testing.T) {
 	t.Parallel()
 	docker := clustertest.Engine(t)
@@ -161,7 +161,7 @@ func TestForeignImage(t *testing.T) {
 	}
 }
 
-// TestNoEngine: without an engine nothing is started, and no run is recorded.
+// TestNoEngine: without an engine nothing starts, and no run is recorded.
 func TestNoEngine(t *testing.T) {
 	clustertest.ClientLibraries(t)
 	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
@@ -180,9 +180,8 @@ func ensureRedis(t *testing.T, docker *engine.Engine) string {
 	return image.Ref
 }
 
-// TestCutThatNobodyMet: Redis servers do not talk to each other, so a cut between
-// them drops nothing but our own probe, and does not count, unlike a cut that
-// workers meet.
+// TestCutThatNobodyMet: Redis servers do not talk to each other. A cut between them drops nothing except
+// lockcheck's own probe, and does not count. A cut that workers meet does.
 func TestCutThatNobodyMet(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)

@@ -24,13 +24,14 @@ import (
 	"lockcheck/workloads"
 )
 
-// options of a short run on the embedded lock.
+// options returns the options of a short run on the embedded lock.
 func options(t *testing.T, change func(*Options)) Options {
 	t.Helper()
 	o := Options{
 		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
 		TimeLimit: 8 * time.Second, Concurrency: 5,
-		// A signal is to arrive within the section of who it is for, on a busy machine, too.
+		// Sections are so long that a signal arrives within the section of its target, even on a busy
+		// machine.
 		Use:    workloads.Use{TTL: 500 * time.Millisecond, Section: workloads.Range{Min: 100 * time.Millisecond, Max: 200 * time.Millisecond}},
 		MinOps: 5, Seed: 1, Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
 	}
@@ -49,7 +50,7 @@ func (logged) Status(string, ...any)             {}
 // runTest runs a test to its end and makes sure that it left nothing.
 func runTest(t *testing.T, o Options) Outcome {
 	t.Helper()
-	// A test with servers on Docker has said by Engine in which ring it is.
+	// A test with servers on Docker has called Engine, which says to which ring it belongs.
 	if lock, err := lockfile.Find(o.Lock); err != nil || !lock.Servers.OnDocker() {
 		clustertest.StartsServers(t)
 	}
@@ -57,7 +58,7 @@ func runTest(t *testing.T, o Options) Outcome {
 	return leftNothing(t, outcome, err)
 }
 
-// leftNothing makes sure that a run came to its end and left nothing.
+// leftNothing makes sure that a run ended properly and left nothing.
 func leftNothing(t *testing.T, outcome Outcome, err error) Outcome {
 	t.Helper()
 	if err != nil {
@@ -70,8 +71,8 @@ func leftNothing(t *testing.T, outcome Outcome, err error) Outcome {
 	return outcome
 }
 
-// patiently runs a test, and where it did not come to what it is about, once more and longer:
-// on a busy machine workers hold the lock a few times a second, or less.
+// patiently runs a test, and repeats it with more time until enough accepts the results, at most twice. On a
+// busy machine workers hold the lock only a few times a second, or less often.
 func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, enough func(checker.Results) bool) Outcome {
 	t.Helper()
 	var outcome Outcome
@@ -85,15 +86,15 @@ func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, e
 	return outcome
 }
 
-// verdictIs runs a test that is to end with a verdict. One that is undecided, and is not to be, is run
-// again, and one that shows no violation: on a busy machine a fault may strike too late. One that is to be valid
-// is run again with everything slower if leases ran out though nothing was done to their holders.
+// verdictIs runs a test that must end with a verdict. On a busy machine a fault may strike too late, so a run
+// that is unexpectedly undecided, or shows no violation, is repeated. If a run must be valid but leases ran
+// out with no fault of a holder, it is repeated with everything slower.
 func verdictIs(t *testing.T, want checker.Verdict, o Options) Outcome {
 	t.Helper()
 	return endsWith(t, runTest, want, o)
 }
 
-// endsWith is verdictIs for a test that is run in another way.
+// endsWith is verdictIs for a test that run runs in another way.
 func endsWith(t *testing.T, run func(*testing.T, Options) Outcome, want checker.Verdict, o Options) Outcome {
 	t.Helper()
 	decided := func(r checker.Results) bool {
@@ -111,8 +112,8 @@ func endsWith(t *testing.T, run func(*testing.T, Options) Outcome, want checker.
 	return outcome
 }
 
-// stoodStill says that holders outlasted their leases, and no fault stopped one: the machine kept them
-// waiting for that long.
+// stoodStill says whether holders outlasted their leases although no fault hit a worker: the machine kept
+// them waiting.
 func stoodStill(r checker.Results) bool {
 	applied := slices.ContainsFunc(r.Faults, func(f checker.FaultCoverage) bool {
 		return f.Applied && slices.ContainsFunc(f.Targets, func(name string) bool { return strings.HasPrefix(name, "w") })
@@ -124,8 +125,8 @@ func stoodStill(r checker.Results) bool {
 	return r.Verdict == checker.Violation && !applied && len(late) == 0
 }
 
-// TestEmbedded has the violation and, compared with it, everything that must take it
-// away: no fault, a fence, a version check; and the control without a lock.
+// TestEmbedded shows the violation, and that everything that must prevent it does: no fault, a fence, a
+// version check. The control has no lock.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -166,7 +167,7 @@ func TestEmbedded(t *testing.T) {
 			},
 		},
 		{
-			// The other permits would have used the name up before the lease of this one ends.
+			// Other permits would have used up this name of the lock before the lease of this permit ends.
 			name: "pauses of a holder of a permit",
 			change: func(o *Options) {
 				o.Lock, o.Workload, o.TTL, o.TimeLimit, o.Section = "memory-semaphore", "semaphore", time.Second, 10*time.Second, DefaultSection()
@@ -203,7 +204,7 @@ func TestEmbedded(t *testing.T) {
 			},
 		},
 		{
-			// The holder waits for its renewal, not in its section: no overlap.
+			// The holder waits for its renewal, not in its section, so there is no overlap.
 			name: "a stopped service while the holder renews",
 			change: func(o *Options) {
 				o.Renew, o.TTL = true, 600*time.Millisecond
@@ -268,7 +269,7 @@ func TestEmbedded(t *testing.T) {
 			},
 		},
 		{
-			// w2 has had its one hold long before it is stopped.
+			// w2 has had its only hold long before it is paused.
 			name: "a pause that hits no holder",
 			change: func(o *Options) {
 				o.Concurrency, o.Workers = 2, []workloads.Use{{}, {Holds: 1}}
@@ -281,7 +282,7 @@ func TestEmbedded(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel() // an embedded run leaves the machine to others most of the time
+			t.Parallel() // an embedded run leaves the machine idle most of the time
 			outcome := verdictIs(t, test.want, options(t, test.change))
 			if test.check != nil && !t.Failed() {
 				test.check(t, outcome.Results)
@@ -290,7 +291,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// covered asks for a fault that does not count, and why.
+// covered checks that a fault does not count, and why.
 func covered(why string) func(*testing.T, checker.Results) {
 	return func(t *testing.T, r checker.Results) {
 		t.Helper()
@@ -336,8 +337,7 @@ func TestRunFolder(t *testing.T) {
 	}
 }
 
-// TestLogsOfDeadServers: what a server wrote that dies at its start is kept, and the error says
-// where.
+// TestLogsOfDeadServers: the log of a server that dies at its start is kept, and the error says where.
 func TestLogsOfDeadServers(t *testing.T) {
 	const words = "cannot serve today"
 	binary := filepath.Join(t.TempDir(), "lockcheck")
@@ -349,7 +349,7 @@ func TestLogsOfDeadServers(t *testing.T) {
 	keptLog(t, outcome, words)
 }
 
-// keptLog asks for a broken run that has the log of its first server.
+// keptLog checks that a run is broken and has the log of its first server.
 func keptLog(t *testing.T, outcome Outcome, words string) {
 	t.Helper()
 	folder := filepath.Join(outcome.Folder, logFolder)
@@ -361,7 +361,7 @@ func keptLog(t *testing.T, outcome Outcome, words string) {
 	}
 }
 
-// TestJudgePrefix judges what a run that was killed at any line leaves.
+// TestJudgePrefix judges the history that a run leaves when it is killed at any line.
 func TestJudgePrefix(t *testing.T) {
 	t.Parallel()
 	outcome := runTest(t, options(t, func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 3 * time.Second }))
@@ -409,9 +409,9 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestInterruptInSection: a worker is not waited for whose critical section takes long. It was
-// granted the lock, and what became of its update stays open; one that ends in time is recorded
-// whole.
+// TestInterruptInSection: an interrupted run does not wait for a worker in a long critical section. That
+// worker was granted the lock, and the outcome of its update stays unknown. A worker that ends in time is
+// recorded completely.
 func TestInterruptInSection(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -446,7 +446,7 @@ func TestInterruptInSection(t *testing.T) {
 	}
 }
 
-// TestCountFromFirst: the progress counts time from the first event of a run, if it can.
+// TestCountFromFirst: progress that can count counts time from the first event of a run.
 func TestCountFromFirst(t *testing.T) {
 	p := &counting{logged: logged{t}}
 	observe := (&session{progress: p}).countFromFirst()
@@ -462,7 +462,7 @@ func TestCountFromFirst(t *testing.T) {
 	(&session{progress: Silent{}}).countFromFirst()(history.Event{})
 }
 
-// counting counts how often it is told to start the count of time.
+// counting counts how often the progress is told to start counting time.
 type counting struct {
 	logged
 	started int
@@ -470,7 +470,7 @@ type counting struct {
 
 func (c *counting) StartCount() { c.started++ }
 
-// onStatus acts when the lock was granted.
+// onStatus acts when the lock has been granted.
 type onStatus struct {
 	logged
 	granted func()
@@ -517,7 +517,7 @@ func TestWorkerDies(t *testing.T) {
 	}
 }
 
-// broken returns why the harness gave up.
+// broken returns why the run is broken.
 func broken(h *history.History) string {
 	for _, e := range h.Events {
 		if e.F == history.Phase && e.Note == history.PhaseBroken {
@@ -527,7 +527,7 @@ func broken(h *history.History) string {
 	return ""
 }
 
-// journalOfChildren returns the process entries of this process' only run.
+// journalOfChildren returns the process entries in the journal of this process' only run.
 func journalOfChildren(t *testing.T) []cleanup.Entry {
 	t.Helper()
 	me, err := cleanup.Self()
@@ -551,7 +551,7 @@ func journalOfChildren(t *testing.T) []cleanup.Entry {
 	return nil
 }
 
-// TestKilled kills lockcheck itself while a worker is stopped: nothing may stay.
+// TestKilled kills lockcheck itself while a worker is paused. Nothing may be left.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	run := killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
@@ -560,7 +560,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// gone waits until a process is gone.
+// gone waits until a process no longer exists.
 func gone(t *testing.T, process cleanup.Entry) {
 	t.Helper()
 	clustertest.Eventually(t, time.Minute, func() error {
@@ -589,8 +589,8 @@ func awaitEvent(t *testing.T, path string, wanted func(line string) bool) {
 	})
 }
 
-// atMoment aims short pauses at a moment, with a fence: a stopped holder may lose its lease. For
-// losses, a holder is stopped beyond it now and then.
+// atMoment aims short pauses at a moment, under a fence, because a paused holder may lose its lease. With
+// WhenLost, leases are short, so that a paused holder loses its lease now and then.
 func atMoment(moment, target string) func(*Options) {
 	return func(o *Options) {
 		o.Guard, o.Renew, o.TTL = "fence", moment == nemesis.WhenRenewing, time.Second
@@ -607,9 +607,10 @@ func atMoment(moment, target string) func(*Options) {
 	}
 }
 
-// TestUncontended: acquires that are struck come while nobody has the lock, and are granted, unless the other
-// worker gets it while they are stopped before their request was sent. That one asks some 16 times in
-// a section, and is refused: of acquires that are struck at any time few are granted.
+// TestUncontended: acquires that a fault strikes begin while no worker has the lock. They are granted unless
+// the other worker gets the lock while they are paused before their request is sent. While one worker is in
+// its section, the other tries about 16 times and is refused, so few acquires struck at random times would be
+// granted.
 func TestUncontended(t *testing.T) {
 	t.Parallel()
 	o := options(t, atMoment(nemesis.WhenUncontended, "actor"))
@@ -634,8 +635,8 @@ func TestUncontended(t *testing.T) {
 	}
 }
 
-// struckAcquire is one that was in flight when a fault struck: whether nobody had the lock when
-// its worker stopped, and whether it was granted.
+// struckAcquire is an acquire in flight when a fault struck: whether no worker had the lock when its worker
+// was paused, and whether it was granted.
 type struckAcquire struct{ free, granted bool }
 
 func struckAcquires(events []history.Event) (all []struckAcquire) {
@@ -643,7 +644,7 @@ func struckAcquires(events []history.Event) (all []struckAcquire) {
 	for _, e := range events {
 		switch {
 		case e.F == history.Caught:
-			caught[e.Process+e.Note] = e // the last one: those before it were let go
+			caught[e.Process+e.Note] = e // the last one counts: earlier ones were let go
 		case e.F == history.Acquire && e.Type == history.OK:
 			granted[e.Grant] = e.Time
 		case e.F == history.Release && e.Type == history.Invoke:
@@ -666,8 +667,8 @@ func struckAcquires(events []history.Event) (all []struckAcquire) {
 	return all
 }
 
-// soonAfter: a fault that came too late, which one at such a moment may on a busy machine, does not
-// count, and says why; one came in time.
+// soonAfter checks that a fault that came too late does not count and says why. On a busy machine a fault at
+// such a moment may come too late. At least one fault must come in time.
 func soonAfter(t *testing.T, r checker.Results) {
 	struck := 0
 	for _, f := range r.Faults {
@@ -684,7 +685,7 @@ func soonAfter(t *testing.T, r checker.Results) {
 	}
 }
 
-// inFlight: each fault that was begun came at its moment, and says how long after it.
+// inFlight checks that each fault that began came at its moment, and says how long after it.
 func inFlight(call string) func(*testing.T, checker.Results) {
 	return func(t *testing.T, r checker.Results) {
 		struck := 0

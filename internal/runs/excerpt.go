@@ -11,7 +11,7 @@ import (
 	"lockcheck/reports"
 )
 
-// excerpt reads a history again, for the events that its page can show.
+// excerpt reads a history again and keeps the events that its page can show.
 func excerpt(file io.ReadSeeker, h *history.History, r checker.Results) error {
 	x := excerpts{shown: reports.Shown(h, r), open: make(map[spanID]history.Event)}
 	if len(x.shown) == 0 {
@@ -34,15 +34,15 @@ func excerpt(file io.ReadSeeker, h *history.History, r checker.Results) error {
 	return nil
 }
 
-// excerpts gathers the events of some times, and both ends of what reaches into them: of calls,
-// and of claims at the service.
+// excerpts gathers the events within some stretches of time, and both ends of calls and of claims at the
+// service that reach into these stretches.
 type excerpts struct {
 	shown []reports.Stretch
-	open  map[spanID]history.Event // what began, and has not ended
+	open  map[spanID]history.Event // calls and claims that began and have not ended
 	kept  []history.Event
 }
 
-// spanID tells calls and claims apart.
+// spanID identifies a call or a claim.
 type spanID struct {
 	process string
 	op      int64
@@ -57,7 +57,7 @@ func (x *excerpts) add(e *history.Event) {
 	case e.Process == history.Service:
 		id = spanID{process: e.Process, key: e.Key, token: e.Token}
 		begins, ends = e.F == history.Claimed, e.F == history.Dropped
-	case e.Process == history.Resource: // it names the calls of workers
+	case e.Process == history.Resource: // the resource's events name the calls of workers
 		begins, ends = false, false
 	}
 	begun, known := x.open[id]
@@ -74,7 +74,7 @@ func (x *excerpts) add(e *history.Event) {
 	}
 }
 
-// always says that an event counts wherever it is; there are few of these.
+// always says whether an event is kept whatever its time. Such events are few.
 func always(e *history.Event) bool {
 	return e.Process == history.Harness || e.Process == history.Nemesis || e.F == history.Unobserved
 }
@@ -83,7 +83,7 @@ func (x *excerpts) meets(from, to int64) bool {
 	return slices.ContainsFunc(x.shown, func(s reports.Stretch) bool { return from <= s.To && to >= s.From })
 }
 
-// end returns the events, in their order.
+// end returns the kept events, in their order.
 func (x *excerpts) end() []history.Event {
 	for _, e := range x.open {
 		if x.meets(e.Time, math.MaxInt64) {

@@ -12,8 +12,7 @@ import (
 	"lockcheck/reports"
 )
 
-// TestExcerpt: of a history that is too large to be drawn, the close-ups of incidents are what
-// they are of one that is not.
+// TestExcerpt: the close-ups of incidents are the same for a history that is too large to be drawn.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "checker", "testdata", "corpus", "*", "history.jsonl.gz"))
@@ -28,7 +27,7 @@ func TestExcerpt(t *testing.T) {
 		path := unpacked(t, file)
 		whole, part := closeUpsOf(t, path, maxPictured), closeUpsOf(t, path, 0)
 		if len(part) == 0 {
-			continue // there is no incident, so that a large one has no close-up
+			continue // without an incident there is no close-up
 		}
 		drawn += len(part)
 		for id, picture := range part {
@@ -45,7 +44,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// unpacked is the path of an unpacked copy of a file.
+// unpacked unpacks a copy of a file and returns its path.
 func unpacked(t *testing.T, path string) string {
 	t.Helper()
 	file, err := os.Open(path)
@@ -70,8 +69,8 @@ func unpacked(t *testing.T, path string) string {
 
 var closeUpOfPage = regexp.MustCompile(`(?s)<svg class="timeline" id="(closeup[-\d]*)".*?</svg>`)
 
-// closeUpsOf is the close-ups of the page of a history, where one of more bytes than most is
-// too large to be drawn.
+// closeUpsOf returns the close-ups on the page of a history. A history of more bytes than most is too large
+// to be drawn.
 func closeUpsOf(t *testing.T, path string, most int64) map[string]string {
 	t.Helper()
 	h, results, err := judgeFile(path, true, most)

@@ -9,8 +9,8 @@ import (
 	"lockcheck/workloads"
 )
 
-// TestExitOnLoss: a worker that learns that its lock is lost ends, and works on as a new process, as
-// often as that happens. Here its lease is over in the second of two sections, each time.
+// TestExitOnLoss: a worker that learns of the loss of its lock exits and works on as a new process, each
+// time. Here its lease ends in the second of two sections, each time.
 func TestExitOnLoss(t *testing.T) {
 	t.Parallel()
 	outcome := runTest(t, options(t, func(o *Options) {
@@ -37,8 +37,8 @@ func TestExitOnLoss(t *testing.T) {
 	}
 }
 
-// TestExitOnLossAccepted: a client that is a program of the user's own is not ended, and nobody
-// who never learns of a loss.
+// TestExitOnLossAccepted: exiting on loss is refused for a client that is a user's program, and for a worker
+// that never learns of a loss.
 func TestExitOnLossAccepted(t *testing.T) {
 	const own = "../../examples/python-embedded/lock.yaml"
 	exits := workloads.Use{ExitOnLoss: true}

@@ -11,8 +11,8 @@ import (
 	"lockcheck/nemesis"
 )
 
-// lateWrite holds back the write of a holder beyond its lease, though it looks at
-// its deadline before it writes.
+// lateWrite delays the write of a holder beyond its lease, although the holder checks its deadline before it
+// writes.
 func lateWrite(o *Options) {
 	o.CheckBeforeWrite, o.EndEarly, o.TimeLimit = true, true, 30*time.Second
 	o.Section.Min, o.Section.Max = 50*time.Millisecond, 50*time.Millisecond
@@ -22,9 +22,8 @@ func lateWrite(o *Options) {
 	}}}
 }
 
-// TestDelayWrite: a write that arrives late overwrites what was written since, in
-// spite of a look at the deadline; a fence refuses it, and without the fault the
-// same run is valid.
+// TestDelayWrite: a late write overwrites newer data although the deadline was checked. A fence refuses the
+// write. Without the fault the same run is valid.
 func TestDelayWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -53,8 +52,8 @@ func TestDelayWrite(t *testing.T) {
 	}
 }
 
-// TestUnsupported: a fault that is not supported ends a run before it begins, unless
-// it may be left out, which the history says.
+// TestUnsupported: an unsupported fault ends a run before it begins, unless the fault may be left out. Then
+// the history says so.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*Options)) Options {
@@ -84,14 +83,13 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestFreeze: a holder that is frozen beyond its lease has the same effect as one
-// that is stopped.
+// TestFreeze: freezing a holder beyond its lease has the same effect as pausing it.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
 	outcome := verdictIs(t, checker.Violation, options(t, func(o *Options) {
 		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "freeze", 16*time.Second
-		// Longer than the engine takes to freeze somebody.
+		// Sections are longer than the engine takes to freeze a container.
 		o.Section.Min, o.Section.Max = 400*time.Millisecond, 600*time.Millisecond
 	}))
 	r := outcome.Results

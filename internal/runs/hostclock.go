@@ -8,21 +8,19 @@ import (
 	"lockcheck/history"
 )
 
-// clockShiftLimit is how far the wall clock of this machine may move against its
-// monotonic one in a run: more than reading them one after the other makes of it on a
-// busy machine, less than any step of ours. Slewing moves both alike and does not show.
-// Nothing of ours steps the clock; whoever does while servers read it has inflicted a
-// fault that nobody asked for.
+// clockShiftLimit is how far the wall clock of this machine may move against its monotonic clock in a run. It
+// is more than the error of reading one clock after the other on a busy machine, and less than any clock step
+// that lockcheck injects. Slewing moves both clocks alike and does not show. lockcheck itself never steps
+// this clock. A program that steps it while servers read it injects a fault that nobody asked for.
 const clockShiftLimit = 50 * time.Millisecond
 
-// hostClock is what the two clocks of this machine told together.
+// hostClock is a reading of both clocks of this machine.
 type hostClock struct {
 	wall      int64 // ns
 	monotonic int64
 }
 
-// readHostClock reads them together: of several readings the one that was disturbed
-// least.
+// readHostClock reads both clocks several times and returns the least disturbed reading.
 func readHostClock() hostClock {
 	var best hostClock
 	least := int64(math.MaxInt64)
@@ -42,7 +40,7 @@ func (c hostClock) moved(since hostClock) time.Duration {
 	return time.Duration((c.wall - since.wall) - (c.monotonic - since.monotonic))
 }
 
-// check says if the wall clock was moved by more than a run can stand.
+// check returns an error if the wall clock was moved by more than clockShiftLimit.
 func (c hostClock) check(since hostClock) error {
 	if by := c.moved(since); by.Abs() > clockShiftLimit {
 		return fmt.Errorf("the wall clock of this machine was moved by %s during the run", by)

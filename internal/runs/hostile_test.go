@@ -13,25 +13,24 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// hostile is what becomes of a run with a hostile client.
+// hostile is what must become of a run with a hostile client.
 type hostile struct {
-	verdicts []checker.Verdict // one of them
-	// says is part of why the run is broken: the rule, or what the client did.
+	verdicts []checker.Verdict // the verdict must be one of these
+	// says are parts of the reason why the run is broken: the rule, or what the client did.
 	says []string
 }
 
-// breaks: the run is broken, and says that, and of which worker.
+// breaks: the run is broken, and its reason has these texts and names the worker.
 func breaks(says ...string) hostile { return hostile{[]checker.Verdict{checker.Broken}, says} }
 
-// stalls: nobody can tell a client that says nothing from a service that grants nothing.
-// Whether that was for longer than a waiter may wait is a matter of the moment.
+// stalls: a silent client looks the same as a service that grants nothing. Whether the silence outlasts what
+// a waiter may wait is a matter of timing.
 func stalls() hostile { return hostile{[]checker.Verdict{checker.Undecided, checker.Violation}, nil} }
 
-// TestHostileClients: whatever a client does, the run ends, is not valid, says what the client
-// did, and leaves no process behind. What the worker says of each hostile client is tried in
-// package workloads, in fake time. These are whole runs of clients that do something to the run:
-// they are silent, are stopped, end, do not end, leave a process, flood the logs, or break a rule
-// of the protocol.
+// TestHostileClients: whatever a client does, the run ends, is not valid, says what the client did, and
+// leaves no process behind. Package workloads tests in fake time what the worker says of each hostile client.
+// Here whole runs have clients that affect the run: they are silent, are stopped, end, do not end, leave a process,
+// flood the logs, or break a rule of the protocol.
 func TestHostileClients(t *testing.T) {
 	t.Parallel()
 	tests := map[string]hostile{
@@ -57,7 +56,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// hastily leaves out all waiting that a run can do without.
+// hastily leaves out all unnecessary waiting.
 func hastily(o *Options) {
 	o.TTL, o.TimeLimit, o.recoveryLimit = 300*time.Millisecond, 2500*time.Millisecond, 500*time.Millisecond
 }
@@ -79,8 +78,8 @@ func (h hostile) check(t *testing.T, outcome Outcome) {
 	}
 }
 
-// TestInterruptClients: a run that is interrupted while clients begin ends at once, is not
-// broken, and leaves no process behind; those of the workers, or that of the resource.
+// TestInterruptClients: a run that is interrupted while clients start ends at once, is not broken, and leaves
+// no process behind. The clients belong to the workers, or also to the resource.
 func TestInterruptClients(t *testing.T) {
 	for name, guard := range map[string]string{"workers": "none", "resource, too": "ask"} {
 		t.Run(name, func(t *testing.T) {
@@ -106,10 +105,10 @@ func TestInterruptClients(t *testing.T) {
 	}
 }
 
-// largestLog is more than is kept of what any process writes, in bytes.
+// largestLog is more than the run keeps of any process' output, in bytes.
 const largestLog = 100 << 10
 
-// boundedLogs: nobody fills the disk, and what is left out is said.
+// boundedLogs checks that no client fills the disk, and that logs say what was left out.
 func boundedLogs(t *testing.T, outcome Outcome) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(outcome.Folder, logFolder, "*.log"))

@@ -13,8 +13,8 @@ import (
 	"lockcheck/reports"
 )
 
-// MakeImages makes the images of recipes that are not there yet, with the binary of
-// lockcheck, and returns all of them. The file of cache keeps them; "" for none.
+// MakeImages makes the missing images of recipes with the binary of lockcheck, and returns all images. The
+// file cache keeps them; "" for no cache.
 func MakeImages(ctx context.Context, binary string, recipes []string, cache string, progress Progress) (made []engine.Image, err error) {
 	if err := ReadyForDocker(ctx, binary); err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func MakeImages(ctx context.Context, binary string, recipes []string, cache stri
 	return made, nil
 }
 
-// imageCount tells how many images are there, and how long the others will take at most.
+// imageCount reports how many images exist, and the longest time that the others will take.
 type imageCount struct {
 	mu          sync.Mutex
 	done, total int
-	made        int // of them, and not found
+	made        int // those of them that were made, not found
 	began, last time.Time
 	progress    Progress
 }
@@ -71,8 +71,8 @@ func (c *imageCount) add() {
 	c.progress.Step("%s", text)
 }
 
-// MakeImagesOf makes the images of tests before any of them runs, for what is measured
-// needs the processors then. When interrupt is closed it ends.
+// MakeImagesOf makes the images of tests before any of them runs, because measured runs need the processors.
+// It ends when interrupt is closed.
 func MakeImagesOf(ctx context.Context, interrupt <-chan struct{}, binary string, tests []Outline, progress Progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,8 +11,7 @@ import (
 	"lockcheck/present"
 )
 
-// JudgeJepsen judges a history in the form of Jepsen. A malformed history is an error
-// that names the operation.
+// JudgeJepsen judges a history in Jepsen's format. The error for a malformed history names the operation.
 func JudgeJepsen(path string, o jepsen.Options) (Judgement, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func JudgeJepsen(path string, o jepsen.Options) (Judgement, error) {
 	return Judgement{History: h, Results: results}, nil
 }
 
-// ExportJepsen writes the history of a run, its folder or its file, in the form of Jepsen.
+// ExportJepsen writes the history of a run, given its folder or its file, in Jepsen's format.
 func ExportJepsen(path string, w io.Writer) error {
 	_, file, err := historyOf(path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"lockcheck/nemesis"
 )
 
-// TestKillWorkers kills holders of the embedded lock: that is no failure of the
-// run, the lock is free again after the lease, and the last two are spared.
+// TestKillWorkers kills holders of the embedded lock. That does not fail the run, the lock is free again
+// after the lease, and the last two workers are spared.
 func TestKillWorkers(t *testing.T) {
 	t.Parallel()
 	outcome := verdictIs(t, checker.Valid, options(t, func(o *Options) {
@@ -44,7 +44,7 @@ func TestKillWorkers(t *testing.T) {
 	}
 }
 
-// TestKillServer kills an embedded server, which cannot be, and one on Docker.
+// TestKillServer kills a server on Docker. An embedded server cannot be killed.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	var unsupported *nemesis.UnsupportedError

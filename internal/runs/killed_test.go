@@ -21,8 +21,8 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// killInMidRun starts lockcheck, kills it with SIGKILL while a worker is stopped,
-// and looks for what is left. It returns what the journal had.
+// killInMidRun starts lockcheck, kills it with SIGKILL while a worker is paused, and checks that nothing is
+// left. It returns what the journal had.
 func killInMidRun(t *testing.T, args ...string) journaled {
 	t.Helper()
 	clustertest.StartsServers(t)
@@ -45,7 +45,7 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 	if err := command.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = command.Wait() // "signal: killed" is what was asked for
+	_ = command.Wait() // "signal: killed" is expected
 	journals.nothingLeft(t, all)
 	j, err := Judge(folder)
 	if err != nil {
@@ -60,18 +60,17 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 	return run
 }
 
-// journaled is what the journal of a run says.
+// journaled is what the journal of a run contains.
 type journaled struct {
 	id        string
 	processes []cleanup.Entry
 	folders   []string
 }
 
-// journals is the folder of the journals of one lockcheck alone, so that no other run cleans up
-// after it.
+// journals is the folder of journals of one lockcheck only, so that no other run cleans up after it.
 type journals string
 
-// ownJournals gives a lockcheck that is not started yet a cache folder of its own.
+// ownJournals gives a lockcheck that has not started yet its own cache folder.
 func ownJournals(t *testing.T, command *exec.Cmd) journals {
 	t.Helper()
 	cache := t.TempDir()
@@ -88,7 +87,7 @@ func (j journals) read(t *testing.T) (all []journaled) {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just been cleaned up after
+			continue // it has just been cleaned up
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +96,7 @@ func (j journals) read(t *testing.T) (all []journaled) {
 		for line := range bytes.Lines(text) {
 			var e cleanup.Entry
 			if json.Unmarshal(line, &e) != nil {
-				continue // cut off in mid-write
+				continue // the line is incomplete: lockcheck was writing it
 			}
 			if e.PID != 0 {
 				run.processes = append(run.processes, e)
@@ -111,7 +110,7 @@ func (j journals) read(t *testing.T) (all []journaled) {
 	return all
 }
 
-// nothingLeft waits until runs of a process that was killed are cleaned up after.
+// nothingLeft waits until everything of the runs of a killed process has been cleaned up.
 func (j journals) nothingLeft(t *testing.T, runs []journaled) {
 	t.Helper()
 	clustertest.Eventually(t, time.Minute, func() error {
@@ -137,7 +136,7 @@ func (j journals) nothingLeft(t *testing.T, runs []journaled) {
 	}
 }
 
-// TestKilledPool: a cluster that has served a run before goes with the process that keeps it.
+// TestKilledPool: a cluster that has served a run before is removed when the process that keeps it dies.
 func TestKilledPool(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
@@ -148,7 +147,7 @@ func TestKilledPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = command.Process.Kill() }()
-	var header history.Header // of a run that came after another one; a busy machine may start a new cluster for some
+	var header history.Header // header of a run that followed another one; on a busy machine some runs get a new cluster
 	clustertest.Eventually(t, 5*time.Minute, func() error {
 		found, err := filepath.Glob(filepath.Join(folder, "runs", "*", "2*", TestFile))
 		if err != nil {
@@ -164,7 +163,7 @@ func TestKilledPool(t *testing.T) {
 	if err := command.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = command.Wait() // "signal: killed" is what was asked for
+	_ = command.Wait() // "signal: killed" is expected
 	clustertest.Eventually(t, time.Minute, func() error {
 		journals, err := cleanup.Journals()
 		if err != nil || slices.Contains(journals, header.Cluster) {
@@ -182,11 +181,11 @@ func readHeader(path string) (header history.Header, err error) {
 	return header, json.Unmarshal(text, &header)
 }
 
-// TestKilledDaemons: what a client has started and has thrown its environment away ends with a run
-// that is killed: no mark tells whose it is, but whose descendant it is does.
+// TestKilledDaemons: a process that a client has started, and that has dropped its environment, ends when the
+// run is killed. It carries no mark of its run, but it descends from the client.
 func TestKilledDaemons(t *testing.T) {
 	t.Parallel()
-	seconds := fmt.Sprintf("600.%d", time.Now().UnixNano()) // which no other process sleeps
+	seconds := fmt.Sprintf("600.%d", time.Now().UnixNano()) // no other process sleeps for that time
 	lock := filepath.Join(t.TempDir(), "lock.yaml")
 	if err := os.WriteFile(lock, []byte(`
 client:

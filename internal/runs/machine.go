@@ -1,13 +1,12 @@
 package runs
 
-// Machine is where runs are kept and by which lockcheck they are made: the same for all
-// runs of a command.
+// Machine is where runs are stored and which lockcheck makes them. It is the same for all runs of a command.
 type Machine struct {
 	Store  string // folder of all runs
-	Binary string // lockcheck itself
-	// Version of lockcheck and its command line, for the record.
+	Binary string // path of lockcheck
+	// Version and Command are lockcheck's version and command line, for the record.
 	Version string
 	Command []string
-	// Pool keeps clusters on Docker from one run for the next; nil if each run has one of its own.
+	// Pool keeps clusters on Docker from one run for the next; nil if each run has its own cluster.
 	Pool *Pool
 }

@@ -19,16 +19,15 @@ import (
 	"lockcheck/workloads"
 )
 
-// Options of one test, as a user gives them. Zero values mean the defaults of
-// the lock.
+// Options are the options of one test, as a user gives them. Zero values mean the defaults of the lock.
 type Options struct {
 	Lock     string
 	Workload string
 	Guard    string
-	// Nemesis lists kinds of faults for a random schedule; ignored with a Schedule.
+	// Nemesis lists kinds of faults for a random schedule. It is ignored if Schedule is set.
 	Nemesis  string
-	Interval time.Duration // between faults of a random schedule
-	// Pause is how long the pauses of a random schedule last; 0 for longer than the lease.
+	Interval time.Duration // time between faults of a random schedule
+	// Pause is the length of the pauses in a random schedule; 0 for longer than the lease.
 	Pause    time.Duration
 	Schedule *nemesis.Schedule
 	// EndEarly ends the run when the schedule is done, not at the time limit.
@@ -36,25 +35,24 @@ type Options struct {
 
 	TimeLimit   time.Duration
 	Concurrency int
-	// ServerVersion is one that the servers can be made of; "" for the usual one.
+	// ServerVersion is a version that the servers can have; "" for the default.
 	ServerVersion string
-	Nodes         int // number of servers; 0 for the usual one
+	Nodes         int // number of servers; 0 for the default
 	// Pin ties each worker to one server, in turn.
 	Pin bool
-	// Use is how all workers use the lock, and Workers what single ones do otherwise.
+	// Use is how all workers use the lock. Workers says what single workers do differently.
 	workloads.Use
 	Workers []workloads.Use
-	// UntilOverlap ends the time for faults when two workers are seen to hold the
-	// lock at once.
+	// UntilOverlap ends the time for faults when two workers seem to hold the lock at once.
 	UntilOverlap bool
-	// UntilViolation ends the run when the lock service is seen to have violated a required
-	// property, for which no expired validity is an excuse.
+	// UntilViolation ends the run when the lock service has visibly violated a required property, and no
+	// expired validity can excuse it.
 	UntilViolation bool
-	// EndRecovered ends the recovery period when the longest lease is over and every worker that
-	// lives was granted the lock after it. What a fault would do later goes unseen.
+	// EndRecovered ends the recovery period when the longest lease is over and every live worker was granted
+	// the lock after it. Later effects of a fault go unseen.
 	EndRecovered bool
-	// ResultsOnly leaves out the reports for people and for CI, which Judgement.WriteReports makes
-	// later from what is kept: the history and the results.
+	// ResultsOnly leaves out the reports for people and for CI. Judgement.WriteReports can make them later
+	// from the stored history and results.
 	ResultsOnly bool
 	// SkipUnsupported leaves out faults that are not supported on these servers.
 	SkipUnsupported bool
@@ -66,11 +64,10 @@ type Options struct {
 
 	Images map[string]string // recipe to the image that replaces it
 	Machine
-	// Parameters are put down in the history as they were given.
+	// Parameters are recorded in the history as given.
 	Parameters map[string]string
 
-	// recoveryLimit is how long the lock may need beyond the recovery period; 0 for the
-	// usual time.
+	// recoveryLimit is how long the lock may take beyond the recovery period; 0 for the default.
 	recoveryLimit time.Duration
 }
 
@@ -81,23 +78,22 @@ const (
 	DefaultInterval    = 3 * time.Second
 	DefaultMinOps      = 20
 	defaultWait        = 5 * time.Second
-	// defaultRotate is how many updates are made under one name of the lock, if each has a
-	// hold of its own.
-	// With fresh names the history of each stays short, and is checked fast.
+	// defaultRotate is the number of updates under one name of the lock, if each update has its own hold.
+	// With fresh names the history of each name stays short, and checking it is fast.
 	defaultRotate = 40
 )
 
-// AnyUse says whether any worker uses its lock in such a way.
+// AnyUse says whether any worker uses its lock in a given way.
 func (o Options) AnyUse(is func(workloads.Use) bool) bool {
 	return is(o.Use) || slices.ContainsFunc(o.Workers, func(u workloads.Use) bool { return is(u.Or(o.Use)) })
 }
 
-// DefaultSection is the time that workers spend in their critical section.
+// DefaultSection is the default time that workers spend in their critical section.
 func DefaultSection() workloads.Range {
 	return workloads.Range{Min: 20 * time.Millisecond, Max: 60 * time.Millisecond}
 }
 
-// UsageError says that what was asked for makes no sense.
+// UsageError says that the user asked for something that makes no sense.
 type UsageError struct {
 	Err error
 	// About names the flag whose value is wrong; "" if no single flag is.
@@ -107,12 +103,12 @@ type UsageError struct {
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef is a UsageError about no flag in particular.
+// Usagef returns a UsageError about no flag in particular.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// BadFlag is a UsageError about one flag and, unless it is nil, the value that the flag has.
+// BadFlag returns a UsageError about one flag and, unless it is nil, the flag's value.
 func BadFlag(flag string, value any, format string, args ...any) error {
 	name := "--" + flag
 	if value != nil {
@@ -128,8 +124,7 @@ type test struct {
 	info     clients.Info // of the lock
 	workload workloads.Workload
 	spec     clusters.Spec // of its servers
-	// lease is the shortest time after which the lock of any worker can end by itself, and
-	// effective the longest.
+	// lease is the shortest time after which the lock of any worker can expire, and effective the longest.
 	lease     time.Duration
 	effective time.Duration
 	schedule  nemesis.Schedule
@@ -159,8 +154,8 @@ func prepare(o Options) (*test, error) {
 	ttls := t.ttls()
 	t.lease = t.info.Lease(slices.Min(ttls))
 	t.effective = t.info.Effective(slices.Max(ttls), *t.LockDelay)
-	// Long enough for the lock to be free again, and for the liveness checker
-	// to see it.
+	// The recovery period is long enough for the lock to be free again, and for the liveness checker to see
+	// that.
 	t.recovery = t.effective + t.info.Grace + checker.LivenessGrace + 500*time.Millisecond
 	if err := t.planInTime(); err != nil {
 		return nil, err
@@ -178,8 +173,8 @@ func prepare(o Options) (*test, error) {
 	return t, nil
 }
 
-// planInTime makes the schedule, and where the user does not say how long the run is makes
-// it long enough for that.
+// planInTime makes the schedule. If the user sets no time limit, it chooses one that is long enough for the
+// schedule.
 func (t *test) planInTime() error {
 	if t.TimeLimit != 0 {
 		return t.plan()
@@ -195,21 +190,21 @@ func (t *test) planInTime() error {
 	return nil
 }
 
-// longEnough is a time limit that leaves a time for faults.
+// longEnough is a time limit that leaves some time for faults.
 func (t *test) longEnough(active time.Duration) time.Duration {
 	return (t.recovery + active + time.Second - 1).Truncate(time.Second)
 }
 
-// Outline is what a test will be, as far as that is known before it runs.
+// Outline is what is known of a test before it runs.
 type Outline struct {
 	// Options with the defaults of the lock filled in.
 	Options Options
-	// Schedule of the faults, without those that are left out.
+	// Schedule has the faults, without those that are left out.
 	Schedule nemesis.Schedule
-	// Effective is the time after which the lock of a dead holder is free; 0 if it never
-	// is. Recovery is the time without faults at the end of the run.
+	// Effective is the time after which the lock of a dead holder is free; 0 if it never is. Recovery is the
+	// time without faults at the end of the run.
 	Effective, Recovery time.Duration
-	// Least is the time for faults without which one of them could not last its time.
+	// Least is the least time for faults in which each fault can last as long as it should.
 	Least   time.Duration
 	Servers int
 	// Recipe of the image of the servers; "" for embedded ones.
@@ -237,10 +232,10 @@ func (t *test) requires(p checker.Property) bool {
 	return slices.Contains(checker.Required(h), p)
 }
 
-// grace is how much longer than its lease the lock may take to be free again.
+// grace is how much longer than its lease the lock may take to become free again.
 func (t *test) grace() time.Duration { return t.effective - t.lease + t.info.Grace }
 
-// fillIn puts the defaults of the lock where nothing was said.
+// fillIn sets the lock's defaults for options that the user left open.
 func (t *test) fillIn() {
 	if t.TTL == 0 {
 		t.TTL = t.info.TTL
@@ -265,7 +260,7 @@ func (t *test) fillIn() {
 	t.Nodes = cmp.Or(t.Nodes, t.spec.Nodes)
 }
 
-// maxConcurrency is what the addresses of a run's network allow.
+// maxConcurrency is the number of workers for which a run's network has addresses.
 const maxConcurrency = 100
 
 func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
@@ -277,7 +272,7 @@ func (t *test) plan() error {
 	}
 	if t.Options.Schedule != nil {
 		t.schedule = *t.Options.Schedule
-		t.schedule.Steps = slices.Clone(t.schedule.Steps) // Check names them, and other runs may have the same
+		t.schedule.Steps = slices.Clone(t.schedule.Steps) // Check gives the steps names, and other runs may share the schedule
 		if err := t.schedule.Check(); err != nil {
 			return &UsageError{Err: err}
 		}
@@ -301,7 +296,8 @@ func (t *test) plan() error {
 	return nil
 }
 
-// recoversOnly says that the time limit leaves no time for faults, and which one does.
+// recoversOnly returns an error that says that the time limit leaves no time for faults, and which limit
+// does.
 func (t *test) recoversOnly() error {
 	longer := *t
 	longer.TimeLimit = t.recovery + time.Second
@@ -312,7 +308,7 @@ func (t *test) recoversOnly() error {
 	return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s; write --time-limit %s", t.recovery, t.longEnough(max(least, time.Second)))
 }
 
-// shortestHold is how long a hold of any worker lasts at least, as far as its lease does.
+// shortestHold is the least time that any worker holds the lock, or less if its lease ends before.
 func (t *test) shortestHold() time.Duration {
 	var holds []time.Duration
 	for i := range t.Concurrency {
@@ -326,11 +322,11 @@ func (t *test) shortestHold() time.Duration {
 	return slices.Min(holds)
 }
 
-// renews says whether a worker renews by calls of its own.
+// renews says whether a worker renews its lease by its own calls.
 func (t *test) renews(u workloads.Use) bool { return u.Renew && t.info.Renew && u.TTL > 0 }
 
-// settle refuses a schedule with faults that are not supported on the servers of the
-// lock, as far as that is known before they run, or leaves those out.
+// settle refuses a schedule with faults that are known to be unsupported on the lock's servers before they
+// run, or leaves these faults out.
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
 	if err := t.settleOn(t.environment(servers, workers)); err != nil {
@@ -342,7 +338,7 @@ func (t *test) settle() error {
 	return nil
 }
 
-// environment is what can be known of it before anything was started.
+// environment is what is known of the environment before anything starts.
 func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
 	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues}
 	env.Renews = t.AnyUse(t.renews)
@@ -354,8 +350,8 @@ func (t *test) settleOn(env nemesis.Environment) (err error) {
 	return err
 }
 
-// settleOn refuses a schedule with faults that are not supported in an environment, or returns the schedule without
-// them, and adds to leftOut why.
+// settleOn refuses a schedule with faults that are not supported in an environment. With skip it returns the
+// schedule without these faults, and adds the reasons to leftOut.
 func settleOn(env nemesis.Environment, schedule nemesis.Schedule, leftOut []string, skip bool) (nemesis.Schedule, []string, error) {
 	plan := nemesis.Nemesis{Environment: env, Schedule: schedule}
 	err := plan.Plan()
@@ -372,7 +368,7 @@ func settleOn(env nemesis.Environment, schedule nemesis.Schedule, leftOut []stri
 	}
 	rest := schedule.Without(ids...)
 	switch {
-	case !skip && len(rest.Steps) == 0: // to skip it would leave nothing
+	case !skip && len(rest.Steps) == 0: // skipping it would leave nothing
 		return schedule, leftOut, err
 	case !skip:
 		return schedule, leftOut, fmt.Errorf("%w; --skip-unsupported leaves it out", err)
@@ -387,11 +383,11 @@ func settleOn(env nemesis.Environment, schedule nemesis.Schedule, leftOut []stri
 	return rest, leftOut, nil
 }
 
-// active is the time in which there may be faults.
+// active is the time in which faults may happen.
 func (t *test) active() time.Duration { return t.TimeLimit - t.recovery }
 
-// folderName names the folder of all runs that can be compared with this one: the guard is part of
-// it unless it is the usual one.
+// folderName names the folder of all runs that can be compared with this run. The guard is part of the name
+// unless it is the default.
 func (t *test) folderName() string {
 	parts := []string{t.info.Name, t.Workload, t.nemesisName()}
 	if t.guard() != workloads.NoGuard {

@@ -11,7 +11,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// asked are options of which nothing is wrong.
+// asked returns options that have no mistakes.
 func asked(change func(*Options)) Options {
 	o := Options{
 		Lock: "redis", Workload: "set", Guard: "none", Nemesis: "pause", Interval: DefaultInterval,
@@ -23,7 +23,7 @@ func asked(change func(*Options)) Options {
 	return o
 }
 
-// TestPrepare: what makes no sense is an error of usage that says what would.
+// TestPrepare: options that make no sense are a usage error, which says what would make sense.
 func TestPrepare(t *testing.T) {
 	schedule := func(step nemesis.Step) func(*Options) {
 		return func(o *Options) { o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{step}} }
@@ -127,8 +127,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestShortestHold: faults of holders know how long every hold lasts while its lease does: that of the
-// worker with the shortest, all of its updates, and no longer than a lease that nobody renews.
+// TestShortestHold: faults of holders know how long every hold lasts at least. That is the hold of the worker
+// with the shortest one, with all of its updates, but no longer than a lease that is not renewed.
 func TestShortestHold(t *testing.T) {
 	section := func(d time.Duration) workloads.Use {
 		return workloads.Use{Section: workloads.Range{Min: d, Max: 2 * d}}
@@ -159,8 +159,8 @@ func TestShortestHold(t *testing.T) {
 	}
 }
 
-// TestPrepareDefaults: a lease that was left open is that of the lock, and a lock
-// without a lease gets none. Those of single workers count.
+// TestPrepareDefaults: the default lease is the lock's, and a lock without leases gets none. Leases of single
+// workers count.
 func TestPrepareDefaults(t *testing.T) {
 	for lock, want := range map[string]time.Duration{"memory": time.Second, "redis": 2 * time.Second, "none": 0} {
 		prepared, err := prepare(asked(func(o *Options) { o.Lock = lock }))
@@ -191,8 +191,8 @@ func TestPrepareDefaults(t *testing.T) {
 	}
 }
 
-// TestHeaderUse: what every worker does about the end of its lease is in the header, wherever it
-// was asked for.
+// TestHeaderUse: the header says what every worker does about the end of its lease, wherever that was
+// configured.
 func TestHeaderUse(t *testing.T) {
 	renewing, checking := workloads.Use{Renew: true}, workloads.Use{CheckBeforeWrite: true}
 	for _, c := range []struct {
@@ -217,8 +217,8 @@ func TestHeaderUse(t *testing.T) {
 	}
 }
 
-// TestPermits: two workers at a time hold a semaphore where nothing is said, and one where the
-// workload is that of a mutex.
+// TestPermits: by default two workers at a time hold a semaphore, and one if the workload is a mutex
+// workload.
 func TestPermits(t *testing.T) {
 	for _, c := range []struct {
 		workload               string

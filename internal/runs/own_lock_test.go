@@ -17,8 +17,8 @@ import (
 // example is the lock file of a folder in examples/.
 func example(name string) string { return filepath.Join("..", "..", "examples", name, "lock.yaml") }
 
-// TestClientInImage runs a library of another language in an image of the user's: without
-// faults it is right, and a pause stops it together with its worker.
+// TestClientInImage runs a library of another language in a user's image. Without faults the run is valid,
+// and a pause stops the library together with its worker.
 func TestClientInImage(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)
@@ -41,9 +41,8 @@ func TestClientInImage(t *testing.T) {
 	}
 }
 
-// TestCompose starts the services of a Compose file: their names lead to them, their files
-// are there, and their wall clocks are asked by a command. A command that asks another
-// process than the server proves nothing.
+// TestCompose starts the services of a Compose file. Their names resolve, their files exist, and a command
+// reads their wall clocks. A command that asks a process other than the server proves nothing.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)
@@ -53,9 +52,9 @@ func TestCompose(t *testing.T) {
 		proven             []string
 	}{
 		{"no faults", "none", example("compose-redis"), []checker.Verdict{checker.Valid}, nil},
-		// A lock of Redis ends by the wall clock: some steps let two hold it, others do not.
+		// A Redis lock expires by the wall clock. Some clock steps let two workers hold it, others do not.
 		{"clock step and kill", "clock:n1,kill:n2", example("compose-redis"), []checker.Verdict{checker.Valid, checker.Violation}, []string{"clock", "kill"}},
-		// The steps happen all the same, and what they lead to is a violation if it is seen.
+		// The clock steps happen anyway, and if they cause a visible violation, that counts.
 		{"clock of another process", "clock:n1", otherClock(t), []checker.Verdict{checker.Undecided, checker.Violation}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,7 +87,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// otherClock is the example with a clock command that asks itself instead of the server.
+// otherClock is the example with a clock command that reads its own clock instead of the server's.
 func otherClock(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -14,13 +14,13 @@ import (
 	"lockcheck/workloads"
 )
 
-// Pool keeps clusters on Docker from one run for the next: clusters with servers of lockcheck's, after
-// runs that did not fail and whose faults leave nothing behind. It hands out a cluster again only
-// after a proof that the cluster is clean. Each run has processes and keys of its own. If this
-// process dies, the reaper of each cluster removes it.
+// Pool keeps clusters on Docker from one run for the next. It keeps clusters whose servers are lockcheck's
+// own, after runs that did not fail and whose faults leave nothing behind. It hands out a cluster again only
+// after a proof that the cluster is clean. Each run has its own processes and keys. If this process dies, the
+// reaper of each cluster removes it.
 type Pool struct {
 	mu   sync.Mutex
-	idle []*site // the one that was given first comes first
+	idle []*site // in the order in which they were given
 }
 
 // NewPool returns an empty pool. Close it after the last run.
@@ -29,8 +29,8 @@ func NewPool() *Pool { return new(Pool) }
 // idleMost is how many clusters may wait for a run. Each has a dozen processes or so.
 const idleMost = 4
 
-// take returns a clean cluster for a test, nil if there is none. left says what could not be removed
-// of clusters that were not clean.
+// take returns a clean cluster for a test; nil if there is none. left says what could not be removed of
+// clusters that were not clean.
 func (p *Pool) take(ctx context.Context, t *test) (s *site, left error) {
 	if p == nil || !t.lasting() {
 		return nil, nil
@@ -67,7 +67,7 @@ func (p *Pool) give(ctx context.Context, s *site) error {
 	return p.keep(s).close(ctx)
 }
 
-// keep returns the cluster that has to go for the new one; nil for none.
+// keep adds a cluster, and returns the one that must be removed for it; nil for none.
 func (p *Pool) keep(s *site) (old *site) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Pool) keep(s *site) (old *site) {
 	return old
 }
 
-// Close removes what it keeps; when ctx is done, through their reapers. A nil Pool keeps nothing.
+// Close removes the kept clusters. When ctx is done, their reapers do. A nil Pool keeps nothing.
 func (p *Pool) Close(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -94,14 +94,14 @@ func (p *Pool) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lasting says whether the cluster of a test may serve others after it. What servers of the user's own
-// leave behind is not known. Clients are started anew for each run.
+// lasting says whether later tests may use the cluster of a test. What a user's servers leave behind is not
+// known. Clients are started anew for each run, so they do not matter.
 func (t *test) lasting() bool {
 	return t.Pool != nil && t.spec.OnDocker() && !t.spec.OfUser()
 }
 
-// madeOf is different for clusters that cannot stand in for each other; "" for a cluster that serves
-// one run only.
+// madeOf is a text that differs for clusters that cannot replace each other; "" for a cluster that serves
+// only one run.
 func (t *test) madeOf() string {
 	if !t.lasting() {
 		return ""
@@ -113,8 +113,8 @@ func (t *test) madeOf() string {
 	})
 }
 
-// lastChange is when a file, or anything in a folder, was last changed: its author may work on it
-// during a hunt. What cannot be read is left out here; making the image fails on it.
+// lastChange is when a file, or anything in a folder, was last changed, because its author may work on it
+// during a hunt. It ignores what it cannot read; making the image then fails.
 func lastChange(path string) string {
 	var last time.Time
 	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
@@ -129,15 +129,15 @@ func lastChange(path string) string {
 	return path + " " + last.String()
 }
 
-// traces finds out whether the faults of a run leave something behind.
+// traces says whether the faults of a run leave something behind.
 type traces struct {
 	workers   map[string]bool
-	ofUser    bool // the workers' clients, which may have left files in their containers
+	ofUser    bool // the clients are a user's, and may have left files in the workers' containers
 	failsOver bool // a server that was paused or cut off may have lost its role for good
 
 	mu   sync.Mutex
-	open map[string]bool // by the ids of faults: applied, and not proven healed
-	left bool            // for good
+	open map[string]bool // ids of faults that were applied, and are not proven healed
+	left bool            // something is left for good
 }
 
 func newTraces(test *test) *traces {
@@ -167,10 +167,9 @@ func (t *traces) Observe(e history.Event) {
 	}
 }
 
-// lasts says whether a fault leaves something behind once it is healed: a server that was
-// killed, a clock that was moved. A worker is started anew for each run, but what the client of a
-// user's own would have removed at its end is there after a kill. A kind of fault without
-// known effects may leave anything behind.
+// lasts says whether a fault leaves something behind after it is healed, such as a killed server or a clock
+// step. A worker is started anew for each run, but after a kill there may be things that a user's client
+// would have removed at its end. A kind of fault without known effects may leave anything behind.
 func (t *traces) lasts(f history.Fault) bool {
 	effects := history.EffectsOf(f.Kind)
 	ofServer := slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] })
@@ -192,7 +191,7 @@ func (t *traces) lasts(f history.Fault) bool {
 	return len(effects) == 0
 }
 
-// none says that nothing is left behind.
+// none says whether nothing is left behind.
 func (t *traces) none() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,16 +19,16 @@ import (
 	"lockcheck/nemesis"
 )
 
-// pooled makes runs one after another on what a pool keeps.
+// pooled makes runs one after another on clusters that a pool keeps.
 type pooled struct {
 	t      *testing.T
 	pool   *Pool
 	lock   string
-	binary string   // "" for that of the test
-	runs   []string // that have ever had a cluster of their own
+	binary string   // "" for the binary of the test
+	runs   []string // the runs that have had their own cluster
 }
 
-// run makes one with a fault, and returns its history.
+// run makes a run with a fault, and returns its history.
 func (p *pooled) run(step nemesis.Step) *history.History {
 	p.t.Helper()
 	o := options(p.t, func(o *Options) {
@@ -63,7 +63,7 @@ func (p *pooled) run(step nemesis.Step) *history.History {
 	return h
 }
 
-// keys lists those of a history.
+// keys returns the keys of a history.
 func keys(h *history.History) map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range h.Events {
@@ -74,13 +74,13 @@ func keys(h *history.History) map[string]bool {
 	return all
 }
 
-// TestPool: a cluster serves another run after a fault that leaves nothing, and none after one
-// that may. What a run has left on the servers, such as the locks of workers that were killed
-// or the end of their sessions, no other run has in its record.
+// TestPool: a cluster serves another run after a fault that leaves nothing behind, but not after a fault that
+// may. No run records what an earlier run has left on the servers, such as locks of killed workers or the end
+// of their sessions.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
-	brief := nemesis.Span{Plus: time.Second} // so long that a busy machine proves it
+	brief := nemesis.Span{Plus: time.Second} // long enough to be proven on a busy machine
 	step := func(fault, target string) nemesis.Step {
 		return nemesis.Step{Fault: fault, Target: target, For: brief}
 	}
@@ -123,8 +123,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolClients: the clients of a user's own, and workers of another program, are new in each run on
-// a cluster that is kept.
+// TestPoolClients: a user's clients, and workers of another program, are new in each run on a cluster that is
+// kept.
 func TestPoolClients(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)
@@ -137,7 +137,7 @@ func TestPoolClients(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			brief := nemesis.Span{Plus: time.Second} // so long that a busy machine proves it
+			brief := nemesis.Span{Plus: time.Second} // long enough to be proven on a busy machine
 			seen := make(map[string]bool)
 			for earlier, fault := range []string{history.Pause, history.Partition, history.Kill} {
 				h := p.run(nemesis.Step{Fault: fault, Target: "w1", For: brief})
@@ -155,7 +155,8 @@ func TestPoolClients(t *testing.T) {
 	}
 }
 
-// TestIdleMost: of too many clusters the one goes that has waited longest, and is not handed out.
+// TestIdleMost: if there are too many clusters, the one that has waited longest is removed and not handed
+// out.
 func TestIdleMost(t *testing.T) {
 	p := NewPool()
 	var all []*site
@@ -193,7 +194,7 @@ func TestLasting(t *testing.T) {
 	}
 }
 
-// TestMadeOf: what differs in anything that runs on a cluster does not share it.
+// TestMadeOf: tests that differ in anything that runs on a cluster do not share the cluster.
 func TestMadeOf(t *testing.T) {
 	seen := make(map[string]string)
 	for _, name := range []string{"redsync", "redsync-4.12.0", "zookeeper", "redis", example("kazoo"), example("curator"), example("redis-py")} {
@@ -201,7 +202,7 @@ func TestMadeOf(t *testing.T) {
 			for _, guard := range []string{"none", "ask"} {
 				prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Pool, o.Nodes, o.Guard = name, NewPool(), nodes, guard }))
 				if err != nil {
-					continue // not that many, or it cannot be asked
+					continue // the lock cannot have that many servers, or cannot be asked
 				}
 				what := fmt.Sprintf("%s %d %s", name, prepared.Nodes, guard)
 				if other, there := seen[prepared.madeOf()]; there && other != what {
@@ -216,7 +217,7 @@ func TestMadeOf(t *testing.T) {
 	}
 }
 
-// TestLastChange: a change in a folder is noticed, and only that.
+// TestLastChange: only a change in the folder is noticed.
 func TestLastChange(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "client.py")
@@ -235,7 +236,7 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// TestPoolProof: a cluster that is not clean is removed, whatever the record says.
+// TestPoolProof: a cluster that is not clean is removed, even if the record says that nothing was left.
 func TestPoolProof(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
@@ -273,7 +274,7 @@ func TestPoolProof(t *testing.T) {
 	}
 }
 
-// TestTraces: what a cluster is used for again after, and what not.
+// TestTraces: after which faults a cluster is used again, and after which not.
 func TestTraces(t *testing.T) {
 	fault := func(kind string, stages ...history.Stage) []history.Event {
 		var events []history.Event
@@ -288,7 +289,7 @@ func TestTraces(t *testing.T) {
 		name   string
 		events []history.Event
 		over   bool // servers fail over
-		own    bool // clients are of a user's own
+		own    bool // the clients are a user's
 		want   bool
 	}{
 		{"nothing", nil, false, false, true},

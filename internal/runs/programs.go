@@ -15,7 +15,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// startPrograms starts the resource and the workers, who wait to be told to begin.
+// startPrograms starts the resource and the workers, which wait for the command to begin.
 func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error {
 	r.cluster, r.site.cluster = cluster, cluster
 	if err := r.startResource(ctx); err != nil {
@@ -27,7 +27,8 @@ func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error
 	return r.startWorkers(ctx)
 }
 
-// startObserver starts who records what the lock service says itself, if it can be asked.
+// startObserver starts the program that records what the lock service itself reports, if the service can be
+// observed.
 func (r *run) startObserver(ctx context.Context) (err error) {
 	if r.info.Observe == nil {
 		return nil
@@ -37,8 +38,8 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 	return err
 }
 
-// rotate is after how many updates, or reads, or attempts there is a new name of the lock: each
-// election is to have as many terms as another lock has holds.
+// rotate is the number of updates, reads or attempts after which the lock gets a new name. Each election must
+// have as many terms as another lock has holds.
 func (r *run) rotate() int {
 	if r.guard() == workloads.Database { // attempts are counted
 		return defaultRotate
@@ -46,8 +47,8 @@ func (r *run) rotate() int {
 	return defaultRotate * r.workload.PerHold(r.Use)
 }
 
-// patience is how long the next name of the lock waits at most for one who is still at work under the last
-// one: until the longest fault is over, and there was time to release.
+// patience is the longest time for which the next name of the lock waits for a worker that still works under
+// the last name. It covers the longest fault and some time to release.
 func (r *run) patience() time.Duration {
 	var longest time.Duration
 	for _, step := range r.schedule.Steps {
@@ -148,7 +149,7 @@ func (t *test) use(index int) workloads.Use {
 	return t.Use
 }
 
-// allUse says whether every worker uses its lock in such a way.
+// allUse says whether every worker uses its lock in a given way.
 func (t *test) allUse(is func(workloads.Use) bool) bool {
 	for i := range t.Concurrency {
 		if !is(t.use(i + 1)) {
@@ -158,10 +159,10 @@ func (t *test) allUse(is func(workloads.Use) bool) bool {
 	return true
 }
 
-// workerName is that of a worker, counted from 1.
+// workerName is the name of a worker, counted from 1.
 func workerName(index int) string { return fmt.Sprintf("w%d", index) }
 
-// workerNames are those of all workers.
+// workerNames are the names of all workers.
 func (t *test) workerNames() []string {
 	var names []string
 	for i := range t.Concurrency {
@@ -170,8 +171,7 @@ func (t *test) workerNames() []string {
 	return names
 }
 
-// servers are those that a worker is told of: all that are for clients, or the
-// one that it is tied to.
+// servers are the servers that a worker gets: all servers for clients, or the one that the worker is tied to.
 func (r *run) servers(index int) []*clusters.Node {
 	all := r.forClients()
 	if r.Pin {
@@ -180,7 +180,7 @@ func (r *run) servers(index int) []*clusters.Node {
 	return all
 }
 
-// forClients are the servers that are not hidden from them.
+// forClients are the servers that are not hidden from clients.
 func (r *run) forClients() []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
 }

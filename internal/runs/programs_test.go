@@ -7,15 +7,15 @@ import (
 	"lockcheck/clusters"
 )
 
-// threeServers is a cluster of which one server is none of the clients' business.
+// threeServers is a cluster with one server that is hidden from clients.
 type threeServers struct{ clusters.Cluster }
 
 func (threeServers) Servers() []*clusters.Node {
 	return []*clusters.Node{{Name: "n1", Server: clusters.Server{Hidden: true}}, {Name: "n2"}, {Name: "n3"}}
 }
 
-// TestReaches: the header says to which server each worker is tied, and nothing
-// where all know all.
+// TestReaches: the header says to which server each worker is tied, and nothing if all workers know all
+// servers.
 func TestReaches(t *testing.T) {
 	for _, c := range []struct {
 		pin  bool

@@ -7,7 +7,7 @@ import (
 	"lockcheck/clusters/images"
 )
 
-// NoDockerError says that what runs in containers cannot be run on this machine.
+// NoDockerError says that tests with containers cannot run on this machine.
 type NoDockerError struct{ Err error }
 
 func (e *NoDockerError) Error() string {
@@ -15,8 +15,8 @@ func (e *NoDockerError) Error() string {
 }
 func (e *NoDockerError) Unwrap() error { return e.Err }
 
-// ReadyForDocker looks at what is needed before anything can run in containers. Its error is
-// a *UsageError for a binary that they could not run, or a *NoDockerError.
+// ReadyForDocker checks what is needed before anything can run in containers. Its error is a *UsageError for
+// a binary that cannot run in containers, or a *NoDockerError.
 func ReadyForDocker(ctx context.Context, binary string) error {
 	if err := images.CheckBinary(binary); err != nil {
 		return Usagef("lockcheck itself could not run in containers: %w", err)

@@ -11,15 +11,15 @@ import (
 	"lockcheck/history"
 )
 
-// recorder puts the events of all processes into one history and shows them to
-// those who act on them.
+// recorder writes the events of all processes into one history, and passes them to the observers that act on
+// them.
 type recorder struct {
 	writer  *history.Writer
 	observe []func(history.Event)
-	// failed is told the first error of writing, at once.
+	// failed is called with the first write error, at once.
 	failed func(error)
 
-	inOrder sync.Mutex // events of the harness
+	inOrder sync.Mutex // orders the events of the harness
 
 	mu     sync.Mutex
 	err    error
@@ -34,7 +34,7 @@ func (r *recorder) Record(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return // a fault that outlived the run is undone, but no longer part of it
+		return // healing a fault after the end of the run is not part of the history
 	}
 	if _, err := r.writer.Append(e); err != nil && r.err == nil {
 		r.err = err
@@ -47,7 +47,7 @@ func (r *recorder) Phase(name, why string) {
 	r.own(history.Event{F: history.Phase, Note: name, Error: why})
 }
 
-// Stalled records that this process was due at a time, and is run only now.
+// Stalled records that this process was due at a time, and runs only now.
 func (r *recorder) Stalled(due int64) { r.own(history.Event{F: history.Stalled, From: due}) }
 
 // own records an event of the harness, in the order of their times.
@@ -58,16 +58,16 @@ func (r *recorder) own(e history.Event) {
 	r.Record(e)
 }
 
-// Follow records the events on the output of a process until it ends. An event
-// of another process, or no event at all, is an error. Of a process of several lives
-// a kill may have cut off the last line of one of them, which is no event then.
+// Follow records the events on the output of a process until it ends. An event of another process, or a line
+// that is no event, is an error. If the process has several lives, a kill may have cut off the last line of a
+// life; such a line is ignored.
 func (r *recorder) Follow(process string, output io.Reader, lives bool) error {
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil // a last line without an end was cut off by a kill
+			return nil // a kill cut off a last line without a line break
 		case err != nil:
 			return fmt.Errorf("events of %s: %w", process, err)
 		}
@@ -100,13 +100,13 @@ func (r *recorder) Close() error {
 	return r.writer.Close()
 }
 
-// tally counts what is worth showing while a run lasts.
+// tally counts what the status line shows during a run.
 type tally struct {
 	mu      sync.Mutex
 	holds   int64
 	updates int64
 	refused int64
-	faults  map[string]bool // those in force
+	faults  map[string]bool // faults in force
 	counted int64           // faults proven so far
 }
 
@@ -118,7 +118,7 @@ func (t *tally) Observe(e history.Event) {
 	switch {
 	case e.F == history.Acquire && e.Type == history.OK:
 		t.holds++
-	case e.Process == history.Resource: // workers are told sooner
+	case e.Process == history.Resource: // the events of workers count the same accesses
 	case e.F == history.Write && e.Type == history.OK:
 		t.updates++
 	case (e.F == history.Read || e.F == history.Write) && e.Type == history.Fail:

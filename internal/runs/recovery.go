@@ -14,7 +14,7 @@ import (
 const (
 	// recoveryLimit is how long a cluster may need beyond the recovery period.
 	recoveryLimit = 10 * time.Second
-	// recoveryTolerance is what does not count as that.
+	// recoveryTolerance is the delay beyond the recovery period that is not reported.
 	recoveryTolerance = time.Second
 )
 
@@ -54,7 +54,7 @@ func (r *run) awaitRecovery(ctx context.Context) error {
 	return until(ctx, r.canary.served)
 }
 
-// until asks until the answer is no error, and returns the last error when the context is done.
+// until calls ask until it returns no error. When the context is done, it returns the last error.
 func until(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -69,21 +69,21 @@ func until(ctx context.Context, ask func() error) error {
 	}
 }
 
-// canary tells whether workers are granted the lock again after the last fault.
+// canary says whether workers are granted the lock again after the last fault.
 type canary struct {
-	// everyone is closed when every worker that lives was granted the lock, each after the time
-	// that the lock of a dead holder needs to be free.
+	// everyone is closed when every live worker was granted the lock, each later than the time after which
+	// the lock of a dead holder is free.
 	everyone chan struct{}
 	lease    time.Duration
 
 	mu         sync.Mutex
 	asking     map[string]bool // workers that wait for an answer
 	gone       map[string]bool // workers that were killed
-	unserved   map[string]bool // workers that everyone waits for
-	since      int64           // the recovery period began, ns
+	unserved   map[string]bool // workers that everyone still waits for
+	since      int64           // start of the recovery period, ns
 	recovering bool
-	asked      bool // since the recovery period began
-	granted    bool // the same
+	asked      bool // a worker asked for the lock in the recovery period
+	granted    bool // a worker was granted the lock in the recovery period
 }
 
 func newCanary(workers []string, lease time.Duration) *canary {
@@ -127,7 +127,7 @@ func (c *canary) serve(e history.Event) {
 	}
 }
 
-// errNotServed says that a worker asks for the lock in vain.
+// errNotServed says that workers ask for the lock and none is granted it.
 var errNotServed = errors.New("no worker was granted the lock")
 
 // served returns nil if a worker was granted the lock, or no worker asks for it any more.
@@ -140,7 +140,7 @@ func (c *canary) served() error {
 	return nil
 }
 
-// waited says whether a worker that lives has been waiting since before the recovery period.
+// waited says whether a live worker has been waiting since before the recovery period.
 func (c *canary) waited() bool {
 	for worker, asking := range c.asking {
 		if asking && !c.gone[worker] {

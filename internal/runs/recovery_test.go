@@ -41,8 +41,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestUntil returns what was asked for as soon as it is there, and the last refusal when
-// there is no time left.
+// TestUntil: until returns as soon as the answer is no error, and returns the last error when the time is
+// over.
 func TestUntil(t *testing.T) {
 	refusal, asked := errors.New("not yet"), 0
 	if err := until(t.Context(), func() error {
@@ -60,7 +60,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestEveryone: all workers that live were granted the lock, each a lease after the last fault.
+// TestEveryone: all live workers were granted the lock, each at least a lease after the last fault.
 func TestEveryone(t *testing.T) {
 	granted := func(ms int64, worker string) history.Event {
 		return history.Event{Time: ms * int64(time.Millisecond), Process: worker, Type: history.OK, F: history.Acquire}

@@ -16,13 +16,13 @@ import (
 	"lockcheck/workloads"
 )
 
-// Progress is told how a run is going.
+// Progress shows how a run is going.
 type Progress interface {
 	Step(format string, args ...any)   // something worth a line
 	Status(format string, args ...any) // how things stand at the moment
 }
 
-// Silent drops all progress, for one run of many.
+// Silent drops all progress, for one of many runs.
 type Silent struct{}
 
 // Step implements Progress.
@@ -36,19 +36,16 @@ type Outcome struct {
 	Judgement
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool
-	// Delay is the longest time by which this process was woken up late while the workers
-	// worked. The workers may have been woken up as late. A violation stands all the same,
-	// because workers stamp their own events; a fault may have hit another moment than the one
-	// that it was aimed at.
+	// Delay is the longest time by which this process was woken up late while the workers worked. The workers
+	// may have been woken up as late. A violation stands all the same, because workers stamp their own
+	// events. A fault may have hit another moment than intended.
 	Delay time.Duration
 }
 
-// Test runs one test and judges it. The error is a *UsageError, or says that
-// not even a broken run could be recorded; that a run failed is in its results.
-// With a History in the outcome the run was judged, and the error says what
-// could not be written or removed afterwards.
-// When interrupt is closed, the run heals its faults, collects its logs and judges what was recorded.
-// When ctx is done, it neither heals nor collects.
+// Test runs one test and judges it. The error is a *UsageError, or says that not even a broken run could be
+// recorded. The failure of a run is in its results. If the outcome has a History, the run was judged, and the
+// error says what could not be written or removed afterwards. When interrupt is closed, the run heals its
+// faults, collects its logs and judges what was recorded. When ctx is done, it neither heals nor collects.
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
 	if err == nil {
@@ -103,7 +100,7 @@ type run struct {
 	observer *clusters.Node // of the lock service; nil if it cannot be observed
 }
 
-// newRun makes a run on the site of others before it, or on one of its own if that is nil.
+// newRun makes a run on the site of earlier runs or, if used is nil, on its own site.
 func newRun(t *test, used *site, progress Progress) (*run, error) {
 	shared, err := newSession(progress)
 	if err != nil {
@@ -125,8 +122,8 @@ func newRun(t *test, used *site, progress Progress) (*run, error) {
 	return r, nil
 }
 
-// conduct does everything that must be undone, and undoes it, except for a cluster that later runs can
-// use. left says what could not be undone or stored; the record of the run is valid all the same.
+// conduct starts and records the run, and removes everything that it started, except for a cluster that later
+// runs can use. left says what could not be removed or stored; the record of the run is valid all the same.
 func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
 	if r.site == nil {
 		r.sweepLeftovers(ctx, r.spec.OnDocker())
@@ -150,14 +147,14 @@ func (r *run) start(ctx context.Context) error {
 	env := r.environment(r.cluster.Servers(), r.workers)
 	env.Writes, env.Watch = workloads.WriteDelayer{Resource: r.resource.Input}, nemesis.NewWatch()
 	env.Calls = workloads.Catcher{Workers: inputs(r.workers)}
-	if err := r.settleOn(env); err != nil { // now that their machines can tell
+	if err := r.settleOn(env); err != nil { // only the machines of running servers can show what they support
 		return err
 	}
 	r.nemesis = &nemesis.Nemesis{Environment: env, Schedule: r.schedule, Journal: r.site.journal}
 	return nil
 }
 
-// startCluster starts what is not there from runs before.
+// startCluster starts a cluster, or only the programs on the cluster of earlier runs.
 func (r *run) startCluster(ctx context.Context) error {
 	if r.site.cluster != nil {
 		return r.startPrograms(ctx, r.site.cluster)
@@ -171,16 +168,16 @@ func (r *run) startCluster(ctx context.Context) error {
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {
-		r.cluster, r.site.cluster = nil, nil // it is gone
+		r.cluster, r.site.cluster = nil, nil // the cluster no longer exists
 		return r.keepLogs(logs, err)
 	}
 	return nil
 }
 
-// serverImage replaces the image of the servers; "" for the recipe.
+// serverImage is the image that replaces the image of the servers; "" for the image of the recipe.
 func (t *test) serverImage() string { return cmp.Or(t.Images[t.spec.Image], t.spec.Replacement()) }
 
-// observers are those who act on the events of the run.
+// observers are the functions that act on the events of the run.
 func (r *run) observers() []func(history.Event) {
 	observe := []func(history.Event){r.tally.Observe, r.canary.Observe, r.traces.Observe, r.endWithClient}
 	// Neither distinguishes readers, who may hold a lock next to each other.
@@ -223,7 +220,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	return h
 }
 
-// reaches says which server each worker is tied to; nil if none is.
+// reaches says to which server each worker is tied; nil if none is.
 func (r *run) reaches() map[string][]string {
 	if !r.Pin {
 		return nil
@@ -238,15 +235,15 @@ func (r *run) reaches() map[string][]string {
 	return reaches
 }
 
-// endWithClient ends the run when a client of the user's own can do nothing more.
+// endWithClient ends the run when a user's client can do nothing more.
 func (r *run) endWithClient(e history.Event) {
 	if e.F == history.Client && e.Error != "" {
 		r.fail(fmt.Errorf("%s: %s", e.Process, e.Error))
 	}
 }
 
-// work lets the workers work and the nemesis inject faults until the time is over. Its error says why
-// the run failed.
+// work lets the workers work and the nemesis inject faults until the time is over. Its error says why the run
+// failed.
 func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if interrupted, err := r.begin(hard, interrupt); interrupted || err != nil {
 		return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure())
@@ -283,19 +280,19 @@ func (r *run) describe() string {
 	return fmt.Sprintf("%s, %s under lock %s, guard %s", workers, r.Workload, r.info.Name, r.Guard)
 }
 
-// wait returns when the time for faults is over, when the schedule is done (EndEarly), or when the
-// overlap that is searched for was seen (UntilOverlap).
+// wait returns when the time for faults is over, when the schedule is done (EndEarly), or when an overlap was
+// seen (UntilOverlap).
 func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan struct{}) (interrupted bool, err error) {
 	switch {
 	case r.UntilOverlap:
 		done = r.overlap.seen
 	case !r.EndEarly, len(r.schedule.Steps) == 0:
-		done = nil // also for a run that is to have no faults
+		done = nil // also without any scheduled fault
 	}
 	return r.awaitEnd(time.Now().Add(r.active()), r.recovery, interrupt, done, ctx.Done())
 }
 
-// rest waits through the recovery period at the end.
+// rest waits for the end of the recovery period.
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
 	var recovered <-chan struct{}
 	if r.EndRecovered {

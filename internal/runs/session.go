@@ -25,25 +25,25 @@ type session struct {
 	id       string
 	folder   string
 	progress Progress
-	// interrupted: the user ended the run, which says nothing more of what it will not do.
+	// interrupted: the user ended the run. It then does not report the faults that it skips.
 	interrupted *atomic.Bool
 
 	site     *site
-	cluster  clusters.Cluster // that of the site, once it has started
+	cluster  clusters.Cluster // the cluster of the site, once it has started
 	recorder *recorder
 	nemesis  *nemesis.Nemesis
 
-	// section is how long a program may go on before it ends, once it is told to.
+	// section is how long a program may still work after it is told to end.
 	section time.Duration
-	// ended is closed when nothing more has to be seen; nil for never.
+	// ended is closed when there is nothing more to observe; nil for never.
 	ended <-chan struct{}
-	// status says how things stand at the moment.
+	// status describes the current state for the status line.
 	status func() string
 
 	// sound: the run did not fail.
 	sound bool
 	delay time.Duration // as in Outcome
-	// failed carries the first reason for which the run cannot go on.
+	// failed carries the first reason why the run cannot continue.
 	failed   chan error
 	stopping chan struct{} // closed when programs are expected to end
 	stop     func()
@@ -67,15 +67,15 @@ func newSession(progress Progress) (session, error) {
 // subject is what a session tests.
 type subject interface {
 	start(context.Context) error
-	// header is what can be said before the first event; started: its servers and programs run.
+	// header is what is known before the first event. With started, its servers and programs run.
 	header(ctx context.Context, started bool) history.Header
 	observers() []func(history.Event)
-	// work returns when everything was recorded. Its error says why the run failed.
+	// work returns when everything is recorded. Its error says why the run failed.
 	work(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error)
 	planned() nemesis.Schedule
 }
 
-// sweepLeftovers removes what dead runs have left. Its failure is not fatal.
+// sweepLeftovers removes what dead runs have left. A failure to do so is not fatal.
 func (r *session) sweepLeftovers(ctx context.Context, onDocker bool) {
 	left, _, err := cleanup.Clean(ctx, onDocker) // without an engine the cluster will not start
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *session) sweepLeftovers(ctx context.Context, onDocker bool) {
 	}
 }
 
-// record starts the cluster and records the run; a failed run is recorded as broken. unsaved says
-// which files next to the history could not be stored.
+// record starts the cluster and records the run. A failed run is recorded as broken. unsaved says which files
+// besides the history could not be stored.
 func (r *session) record(ctx context.Context, interrupt <-chan struct{}, of subject) (interrupted bool, unsaved, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,7 +129,7 @@ func closeWatch(ctx context.Context, w *nemesis.Watch) {
 	}
 }
 
-// cancelOn cancels while the cluster starts: there is nothing yet to collect.
+// cancelOn cancels the start of the cluster on an interruption: there is nothing to collect yet.
 func cancelOn(ctx context.Context, cancel func(), interrupt <-chan struct{}) (release func()) {
 	done := make(chan struct{})
 	var waiting sync.WaitGroup
@@ -144,7 +144,7 @@ func cancelOn(ctx context.Context, cancel func(), interrupt <-chan struct{}) (re
 	return func() { close(done); waiting.Wait() }
 }
 
-// Closed says whether a channel is, without waiting.
+// Closed says whether a channel is closed, without waiting.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -154,8 +154,8 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// open begins the history. What the header says of the cluster is known only
-// once that has started, or failed to.
+// open begins the history. The header describes the cluster, so the history begins only after the cluster has
+// started or failed to start.
 func (r *session) open(header history.Header, observers []func(history.Event)) error {
 	header.Format, header.Schema = history.Format, history.SchemaVersion
 	writer, err := history.Create(filepath.Join(r.folder, HistoryFile), header)
@@ -174,7 +174,7 @@ func (r *session) open(header history.Header, observers []func(history.Event)) e
 	})
 }
 
-// countFromFirst lets the progress count time from the first event, as all reports do: a fault has the
+// countFromFirst lets the progress count time from the first event, as all reports do. A fault then has the
 // same time in both.
 func (r *session) countFromFirst() func(history.Event) {
 	counter, can := r.progress.(interface{ StartCount() })
@@ -192,7 +192,7 @@ func (r *session) announce(e history.Event) {
 	}
 	f := e.Fault
 	if f.Stage == history.Skipped && r.interrupted.Load() {
-		return // no news: the run ends
+		return // the run ends, so the skipped fault is no news
 	}
 	switch f.Stage {
 	case history.Proven, history.Skipped, history.Unproven, history.Unhealed:
@@ -210,8 +210,9 @@ func (r *session) announce(e history.Event) {
 	}
 }
 
-// inflict lets the nemesis execute its schedule for some time while wait waits, which is told when the schedule is
-// done. It returns when wait has returned and all faults are healed, or when hard is done.
+// inflict lets the nemesis execute its schedule for some time while wait runs. The channel done of wait is
+// closed when the schedule is done. inflict returns when wait has returned and all faults are healed, or when
+// hard is done.
 func (r *session) inflict(hard context.Context, length time.Duration, wait func(ctx context.Context, done <-chan struct{}) (bool, error)) (interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(hard)
 	defer cancel()
@@ -224,12 +225,12 @@ func (r *session) inflict(hard context.Context, length time.Duration, wait func(
 	cancel()
 	select {
 	case <-done:
-	case <-hard.Done(): // everything is removed, with whatever is in force
+	case <-hard.Done(): // active faults are removed with everything else
 	}
 	return interrupted, err
 }
 
-// statusInterval is how often the status line is renewed.
+// statusInterval is how often the status line is updated.
 const statusInterval = 200 * time.Millisecond
 
 // awaitEnd waits until a part of the run ends. The status line adds the time that follows.
@@ -260,13 +261,13 @@ func (r *session) awaitEnd(end time.Time, after time.Duration, interrupt, done, 
 	}
 }
 
-// unrecorded ends a run whose record cannot be written any more.
+// unrecorded ends a run whose history can no longer be written.
 func (r *session) unrecorded(err error) {
 	r.progress.Step("the run ends here because it can no longer be recorded: %v", err)
 	r.fail(err)
 }
 
-// fail ends the run; only the first reason is kept.
+// fail ends the run. Only the first reason is kept.
 func (r *session) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -274,7 +275,7 @@ func (r *session) fail(err error) {
 	}
 }
 
-// lateFailure returns the failure that ended no wait, nil for none.
+// lateFailure returns a failure that came too late to end a wait; nil for none.
 func (r *session) lateFailure() error {
 	select {
 	case err := <-r.failed:

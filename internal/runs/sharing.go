@@ -9,12 +9,12 @@ import (
 	"lockcheck/workloads"
 )
 
-// What is asked of locks that several may hold at once by right.
+// This file checks options of locks that several workers may hold at once.
 
-// defaultPermits are the fewest with which several hold a semaphore by right.
+// defaultPermits is the least number of permits with which several workers may hold a semaphore.
 const defaultPermits = 2
 
-// permits is how many may hold a key at once; 0 for a lock that is used as a mutex.
+// permits is how many workers may hold a key at once; 0 for a lock that is used as a mutex.
 func (t *test) permits() int {
 	if t.Workload != history.WorkloadSemaphore {
 		return 0
@@ -22,7 +22,8 @@ func (t *test) permits() int {
 	return t.Permits
 }
 
-// checkPermits refuses a semaphore where there is none, or nobody for it to keep out.
+// checkPermits refuses a semaphore workload if the lock has no permits, or if they are enough for all
+// workers.
 func (t *test) checkPermits() error {
 	asked := t.Workload == history.WorkloadSemaphore
 	switch {
@@ -44,7 +45,7 @@ func (t *test) checkPermits() error {
 
 func semaphore(i clients.Info) bool { return i.Permits }
 
-// checkReaders refuses readers where they cannot share the lock.
+// checkReaders refuses a workload with readers if they cannot share the lock.
 func (t *test) checkReaders() error {
 	switch {
 	case !t.workload.Readers:
@@ -60,7 +61,7 @@ func guardsOf(w workloads.Workload) string {
 	return strings.Join(slices.DeleteFunc(workloads.Guards(), func(g string) bool { return w.Bars(workloads.Guard(g)) != "" }), ", ")
 }
 
-// namesOf lists the locks of which something holds, in words.
+// namesOf lists the locks with a property, in words.
 func namesOf(are func(clients.Info) bool) string {
 	var names []string
 	for _, info := range clients.Table() {

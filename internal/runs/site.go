@@ -10,31 +10,31 @@ import (
 	"lockcheck/internal/cleanup"
 )
 
-// site is where runs are made, one after another: a cluster, and what removes it should this
-// process die.
+// site is where runs happen, one after another. It has a cluster, and a reaper that removes it if this
+// process dies.
 type site struct {
-	id      string // of the first run on it
-	made    string // of what, for a Pool
+	id      string // id of the first run on the site
+	made    string // what the site was made of, for a Pool
 	owner   cleanup.Owner
 	reaper  *cleanup.Reaper
 	journal *cleanup.Journal
 	cluster clusters.Cluster // nil until it has started
-	// nothingStarted: there was no engine to start anything on.
+	// nothingStarted: there was no engine, so nothing was started.
 	nothingStarted bool
-	// runs is how many it has served before the present one, and since when that began; zero
-	// for the first.
+	// runs is how many runs the site has served before the present run, and since when the present run began;
+	// zero for the first run.
 	runs  int
 	since time.Time
 }
 
-// openSite prepares what a run starts its cluster on.
+// openSite prepares a site on which a run can start its cluster.
 func openSite(run, made, binary string, onDocker bool) (*site, error) {
 	owner, err := cleanup.Self()
 	if err != nil {
 		return nil, err
 	}
 	s := &site{id: run, made: made, owner: owner}
-	// The reaper first: the journal of a run that is killed in between would stay.
+	// Start the reaper first. If a run were killed in between, its journal would stay.
 	if s.reaper, err = cleanup.StartReaper(binary, run, onDocker); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func openSite(run, made, binary string, onDocker bool) (*site, error) {
 	return s, nil
 }
 
-// prefix begins the names of the present run's keys: no other run on the site has the same.
+// prefix begins the names of the present run's keys. No other run on the site has the same prefix.
 func (s *site) prefix() string {
 	if s.runs == 0 {
 		return ""
@@ -52,8 +52,8 @@ func (s *site) prefix() string {
 	return fmt.Sprintf("r%d", s.runs+1)
 }
 
-// next makes it ready for another run, or says why it cannot be: something of the runs before
-// may still be there.
+// next makes the site ready for another run. The error says why it cannot be used: earlier runs may have left
+// something.
 func (s *site) next(ctx context.Context) error {
 	if err := s.journal.Settled(); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (s *site) next(ctx context.Context) error {
 	return nil
 }
 
-// close removes what was started, whatever happened and even if the run is
-// being cancelled: containers and stopped processes would stay. A site that is nil is gone.
+// close removes everything that was started, whatever happened and even if the run is cancelled. Otherwise
+// containers and stopped processes would stay. On a nil site, which is already gone, it does nothing.
 func (s *site) close(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -78,16 +78,15 @@ func (s *site) close(ctx context.Context) error {
 		return errors.Join(s.journal.Remove(), s.reaper.Dismiss())
 	}
 	if err := s.closeCluster(limited); err != nil || s.cluster == nil || ctx.Err() != nil {
-		err = errors.Join(err, s.journal.Close()) // it is the reaper's from here on
-		// A request that was cut short may still be carried out by the engine:
-		// the reaper looks again until nothing appears any more. It removes the
-		// journal if it succeeds, and then there is nothing to complain of.
+		err = errors.Join(err, s.journal.Close()) // from here on the reaper reads the journal
+		// The engine may still carry out a request that was cut short. The reaper looks again until nothing
+		// new appears. If it succeeds, it removes the journal, and nothing needs to be reported.
 		if s.reaper.Abandon() == nil {
 			return nil
 		}
 		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
 	}
-	// What a client has left behind is no child of ours.
+	// A process that a client has left behind is not our child.
 	return errors.Join(cleanup.End(s.id), s.journal.Remove(), s.reaper.Dismiss())
 }
 

@@ -17,11 +17,11 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// soakVariable is the variable of the environment that says how often.
+// soakVariable is the environment variable that says how often to kill lockcheck.
 const soakVariable = "LOCKCHECK_SOAK"
 
-// TestKilledAnywhere kills lockcheck with SIGKILL at random moments, from its first
-// to its last: of a run with its faults in force nothing is left, each time.
+// TestKilledAnywhere kills lockcheck with SIGKILL at random moments, from its start to its end. Each time
+// nothing of a run with active faults may be left.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -34,9 +34,9 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 	clock, tables := readHostClock(), hostTables(t)
 	var begun atomic.Int64
-	t.Run("kill", func(t *testing.T) { // which ends when all have
+	t.Run("kill", func(t *testing.T) { // it ends when all its parallel subtests have ended
 		for i := range times {
-			// One in five on Docker, where a run takes longer to come up.
+			// One in five runs is on Docker, where a run takes longer to start.
 			args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
 			if i%5 == 4 {
 				clustertest.Engine(t)
@@ -55,7 +55,8 @@ func TestKilledAnywhere(t *testing.T) {
 	if err := readHostClock().check(clock); err != nil {
 		t.Error(err)
 	}
-	// Docker adds a jump to its chain anew before it removes the one before, whenever another test makes a network.
+	// Whenever another test makes a network, Docker adds a jump to its chain before it removes the previous
+	// jump.
 	now := hostTables(t)
 	for end := time.Now().Add(clustertest.Slow(30 * time.Second)); now != tables && time.Now().Before(end); now = hostTables(t) {
 		time.Sleep(time.Second)
@@ -65,9 +66,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// hostTables returns the rules of the host's firewall as far as its tools can list them,
-// without counters, and without those of Docker's bridges: another run at the same time may
-// have some.
+// hostTables returns the firewall rules of the host, as far as its tools can list them. It leaves out
+// counters and the rules of Docker's bridges, which another run may have at the same time.
 func hostTables(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -85,15 +85,15 @@ func hostTables(t *testing.T) string {
 	return changing.ReplaceAllString(all.String(), "")
 }
 
-// changing is what changes in listings though no rule of ours does: rules of Docker's bridges,
-// counters, and the times of listing.
+// changing matches the parts of listings that change without any rule of lockcheck: rules of Docker's
+// bridges, counters, and the times of listing.
 var changing = regexp.MustCompile(`(?m)^.*\bbr-[0-9a-f]{12}\b.*\n|\[\d+:\d+\]|packets \d+ bytes \d+|^#.*$`)
 
-// killedAfter returns how many runs had begun.
+// killedAfter kills lockcheck after some time, and returns how many runs had begun.
 func killedAfter(t *testing.T, moment time.Duration, args ...string) int64 {
 	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", t.TempDir()}, args...)...)
 	journals := ownJournals(t, command)
-	said, err := os.Create(filepath.Join(t.TempDir(), "stderr")) // a file: the reaper writes on when lockcheck is gone
+	said, err := os.Create(filepath.Join(t.TempDir(), "stderr")) // a file, because the reaper still writes when lockcheck is gone
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) int64 {
 		t.Fatal(err)
 	}
 	time.Sleep(moment)                                              // any moment will do
-	if err := command.Process.Signal(syscall.SIGSTOP); err != nil { // its journal stays as it is
+	if err := command.Process.Signal(syscall.SIGSTOP); err != nil { // keeps its journal as it is
 		t.Fatal(err)
 	}
 	before := journals.read(t)
 	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = command.Wait() // "signal: killed" is what was asked for
+	_ = command.Wait() // "signal: killed" is expected
 	journals.nothingLeft(t, before)
 	return int64(len(before))
 }

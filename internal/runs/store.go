@@ -34,19 +34,19 @@ const (
 	latestLink    = "latest"
 )
 
-// Files of a comparison, in its folder: its page, and the same for programs.
+// Files in the folder of a comparison: its page for people, and the same data for programs.
 const (
 	ComparisonFile     = "comparison.html"
 	ComparisonDataFile = "comparison.json"
 )
 
-// Files of a run that was made again with remedies, in the folder of all of them.
+// Files in the folder of a run that was repeated with remedies, for all of these runs.
 const (
 	RemediesFile     = "remedies.html"
 	RemediesDataFile = "remedies.json"
 )
 
-// Folders of a store whose runs were made to search or to try something.
+// Folders of a store for runs that search for or try something.
 const (
 	RemediesFolder = "remedies"
 	SweepFolder    = "sweep"
@@ -63,8 +63,8 @@ func newRunFolder(store, name string) (string, error) {
 	return folder, errors.Join(err, relink(filepath.Join(store, latestLink), filepath.Join(name, filepath.Base(folder))))
 }
 
-// Unusable makes an error of usage of one of a folder that cannot be used. That a disk is
-// full is not the fault of who named it.
+// Unusable makes a usage error of an error about a folder that cannot be used. A full disk is not the user's
+// mistake.
 func Unusable(err error) error {
 	var path *fs.PathError
 	if !errors.As(err, &path) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EIO) {
@@ -73,8 +73,7 @@ func Unusable(err error) error {
 	return Usagef("the folder cannot be used: %w", err)
 }
 
-// NewFolder makes a folder named after the present time in one of a store, and points
-// the latest link there at it.
+// NewFolder makes a folder named after the present time in parent, and points parent's latest link at it.
 func NewFolder(parent string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", Unusable(err)
@@ -86,8 +85,8 @@ func NewFolder(parent string) (string, error) {
 	return filepath.Join(parent, stamp), relink(filepath.Join(parent, latestLink), stamp)
 }
 
-// mkdirStamped makes a folder that is named after a time, the first free one: runs side
-// by side may begin at the same moment.
+// mkdirStamped makes a folder that is named after a time. It takes the first free name, because runs in
+// parallel may begin at the same moment.
 func mkdirStamped(parent string, now time.Time) (string, error) {
 	for {
 		stamp := now.UTC().Format("20060102T150405.000Z")
@@ -98,7 +97,7 @@ func mkdirStamped(parent string, now time.Time) (string, error) {
 	}
 }
 
-// relink replaces a symbolic link in one step, so that there always is one.
+// relink replaces a symbolic link atomically, so that the link always exists.
 func relink(link, target string) error {
 	temporary := fmt.Sprintf("%s.%x", link, rand.Uint64())
 	if err := os.Symlink(target, temporary); err != nil {
@@ -107,8 +106,8 @@ func relink(link, target string) error {
 	return os.Rename(temporary, link)
 }
 
-// ReadResults reads the results of a run in its folder, by whatever lockcheck they were
-// written that this one understands.
+// ReadResults reads the results of a run in its folder, also if another version of lockcheck wrote them,
+// unless this version cannot understand them.
 func ReadResults(folder string) (reports.Document, error) {
 	path := filepath.Join(folder, ResultsFile)
 	file, err := os.Open(path)
@@ -123,8 +122,8 @@ func ReadResults(folder string) (reports.Document, error) {
 	return d, nil
 }
 
-// WriteFile writes a file into a folder through a function that writes to a stream, whole
-// or not at all.
+// WriteFile writes a file into a folder through a function that writes to a stream. It writes the whole file
+// or nothing.
 func WriteFile(folder, name string, write func(io.Writer) error) error {
 	var content bytes.Buffer
 	if err := write(&content); err != nil {
@@ -159,16 +158,16 @@ func writeSchedule(folder string, s nemesis.Schedule) error {
 	return WriteFile(folder, scheduleFile, s.Write)
 }
 
-// Judgement is a history and what was found in it.
+// Judgement is a history and the findings in it.
 type Judgement struct {
-	Folder string // of the run; "" if only its history was named
+	Folder string // folder of the run; "" if the user named only its history
 	// History has only the events around incidents if it is larger than maxPictured.
 	History *history.History
 	Results checker.Results
 }
 
-// maxPictured is the size in bytes of a history up to which it is kept in memory,
-// for pictures: about half a million operations. A longer one is judged all the same.
+// maxPictured is the greatest size, in bytes, of a history that is kept in memory for pictures: about half a
+// million operations. Longer histories are judged, too.
 const maxPictured = 256 << 20
 
 // Judge reads the history of a run, from its folder or its file, and judges it.
@@ -185,8 +184,8 @@ func Judge(path string) (Judgement, error) {
 	return Judgement{Folder: folder, History: h, Results: results}, nil
 }
 
-// At returns the folders of the runs in a folder, by their names, that is of their
-// times, or the path itself if it is a run or a history.
+// At returns the folders of the runs in a folder, sorted by their names, and so by their times. If the path
+// is itself a run or a history, it returns the path.
 func At(path string) ([]string, error) {
 	_, _, err := historyOf(path)
 	if err == nil {
@@ -196,7 +195,7 @@ func At(path string) ([]string, error) {
 	var runs []string
 	for _, entry := range entries {
 		if folder := filepath.Join(path, entry.Name()); entry.IsDir() && exists(filepath.Join(folder, HistoryFile)) {
-			runs = append(runs, folder) // but no link to one of them
+			runs = append(runs, folder) // this leaves out the latest link
 		}
 	}
 	if len(runs) == 0 {
@@ -205,11 +204,11 @@ func At(path string) ([]string, error) {
 	return runs, nil
 }
 
-// historyOf finds the history of a run, and its folder if that was named.
+// historyOf finds the history of a run, and the run's folder if the path is that folder.
 func historyOf(path string) (folder, file string, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		return "", path, nil // what is wrong with it will be said when it is opened
+		return "", path, nil // opening the path will report what is wrong with it
 	}
 	file = filepath.Join(path, HistoryFile)
 	if !exists(file) {
@@ -218,8 +217,8 @@ func historyOf(path string) (folder, file string, err error) {
 	return path, file, nil
 }
 
-// judgeFile judges a history while it is read. For pictures it is kept; of one that is
-// larger than most bytes, what they can show is read once more.
+// judgeFile judges a history while it reads it. It keeps the history for pictures. If the history is larger
+// than most bytes, it reads it a second time for the events that pictures can show.
 func judgeFile(path string, pictures bool, most int64) (*history.History, checker.Results, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +240,7 @@ func judgeFile(path string, pictures bool, most int64) (*history.History, checke
 	h := &history.History{Header: reader.Header(), Excerpt: pictures && large}
 	names := history.NewNames()
 	validator, judge := history.NewValidator(h.Header, names), checker.New(h.Header, names)
-	// What an application says is judged as a whole, and there is far less of it than of the operations of workers.
+	// An application's events are judged all at once. There are far fewer of them than operations of workers.
 	whole := h.Header.Application != nil
 	h.Excerpt = h.Excerpt && !whole
 	if err := reader.Each(func(e *history.Event) error {
@@ -277,8 +276,7 @@ func (j Judgement) RemoveHistory() error {
 	return errors.Join(os.RemoveAll(filepath.Join(j.Folder, HistoryFile)), os.RemoveAll(filepath.Join(j.Folder, logFolder)))
 }
 
-// WriteReports writes all reports of a judged run into its folder, if it has
-// one.
+// WriteReports writes all reports of a judged run into its folder, if it has one.
 func (j Judgement) WriteReports() error {
 	if j.Folder == "" {
 		return nil
@@ -293,7 +291,7 @@ func (j Judgement) WriteReports() error {
 		errs = append(errs, WriteFile(j.Folder, PorcupineFile, func(w io.Writer) error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))
-	} else { // it may have given up when the run was judged before
+	} else { // porcupine may have given up when the run was judged before
 		if err := os.Remove(filepath.Join(j.Folder, PorcupineFile)); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -301,7 +299,7 @@ func (j Judgement) WriteReports() error {
 	return errors.Join(errs...)
 }
 
-// writeResults writes what was found, for programs.
+// writeResults writes the results, for programs.
 func (j Judgement) writeResults() error {
 	return WriteFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, j.History.Header, j.Results) })
 }
@@ -312,7 +310,7 @@ func worthAPicture(r checker.Results) bool {
 	return v == checker.Violation || v == checker.Undecided
 }
 
-// exists reports whether a path is there.
+// exists says whether a path exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)

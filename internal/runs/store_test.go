@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRunFolders: runs that begin at the same moment get folders of their own, and the
-// latest link points at one of them.
+// TestRunFolders: runs that begin at the same moment get separate folders, and the latest link points at one
+// of them.
 func TestRunFolders(t *testing.T) {
 	store := t.TempDir()
 	var mu sync.Mutex

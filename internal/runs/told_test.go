@@ -18,7 +18,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestRecorderTells: that a history cannot be written any more is told at once, and once.
+// TestRecorderTells: a failure to write the history is reported at once, and only once.
 func TestRecorderTells(t *testing.T) {
 	writer, err := history.Create(filepath.Join(t.TempDir(), HistoryFile), history.Header{})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestRecorderTells(t *testing.T) {
 	}
 }
 
-// TestUnusable: a folder that cannot be used is an error of usage, a full disk is none.
+// TestUnusable: a folder that cannot be used is a usage error, but a full disk is not.
 func TestUnusable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -56,8 +56,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestEndTold: that the end of a run waits for sections of workers is said, and not of the resource, which
-// has none.
+// TestEndTold: progress says that the end of a run waits for critical sections of workers. It says nothing of
+// the resource, which has none.
 func TestEndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -89,7 +89,7 @@ func (s *steps) Step(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// TestImageCount: images that were found take no time, and say nothing of the others.
+// TestImageCount: images that exist take no time, and do not affect the estimate for the others.
 func TestImageCount(t *testing.T) {
 	var told steps
 	now := time.Now()
@@ -107,7 +107,8 @@ func TestImageCount(t *testing.T) {
 	}
 }
 
-// TestInterruptionTold: an interruption is acknowledged at once, and then nothing is said of the faults that no longer come.
+// TestInterruptionTold: an interruption is acknowledged at once, and the faults that it skips are not
+// reported.
 func TestInterruptionTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, interrupted := range []bool{false, true} {

@@ -7,34 +7,34 @@ import (
 	"lockcheck/history"
 )
 
-// violationWatch tells when the lock service has done what no client can be blamed for: it gave
-// the lock away during a validity, out of order, or when it had it no longer, or took it from who
-// held it for a release of somebody else. It only decides when a run may end; what happened is
-// for the checkers to judge.
+// violationWatch detects violations of the lock service that no client can be blamed for. The service granted
+// the lock during another holder's validity, out of order, or when it no longer had the grant. Or it took the
+// lock from its holder because of another worker's release. The watch only decides when a run may end. The
+// checkers judge what happened.
 type violationWatch struct {
-	seen chan struct{} // closed then
-	// overlaps: that two hold the lock counts.
+	seen chan struct{} // closed at the first violation
+	// overlaps: two holders of the lock at once count as a violation.
 	overlaps bool
 
 	mu     sync.Mutex
-	asked  map[string]int64 // by grant: when it was asked for
+	asked  map[string]int64 // when each grant was asked for
 	recent []*watchedHold
-	// disturbed are workers that a fault has met, and gone those that were killed.
+	// disturbed has the workers that a fault has hit, and gone the workers that were killed.
 	disturbed, gone map[string]bool
 	done            bool
 }
 
-// watchedHold is a hold; its times are those of events, 0 for what has not happened.
+// watchedHold is a hold. Its times are the times of events, 0 for events that have not happened.
 type watchedHold struct {
 	process, key, grant     string
 	token                   uint64
 	asked, from, until      int64
 	end, released           int64
-	foundAlone, foundItsOwn bool // looked at for who else held the lock, and what it released
-	disturbed               bool // its worker, when it was granted or before its end
+	foundAlone, foundItsOwn bool // whether double grants and its release were checked
+	disturbed               bool // a fault had hit its worker when the lock was granted, or before the hold ended
 }
 
-// recentMost is how many holds are compared with each other.
+// recentMost is how many of the latest holds are compared with each other.
 const recentMost = 32
 
 func newViolationWatch(overlaps bool) *violationWatch {
@@ -57,12 +57,12 @@ func (w *violationWatch) Observe(e history.Event) {
 	}
 }
 
-// update says whether the event alone, next to those before it, is a violation.
+// update says whether the event is a violation by itself or together with earlier events.
 func (w *violationWatch) update(e history.Event) bool {
 	switch {
 	case e.Fault != nil:
 		w.meet(*e.Fault)
-	case w.gone[e.Process]: // a last word
+	case w.gone[e.Process]: // an event from before the kill
 	case e.F == history.Acquire && e.Type == history.Invoke:
 		w.asked[e.Grant] = e.Time
 	case e.F == history.Acquire && e.Type == history.OK:
@@ -89,13 +89,13 @@ func (w *violationWatch) granted(e history.Event) bool {
 	return e.Expired || disorder
 }
 
-// outOfOrder says that a hold was asked for after another one was granted, and has no higher
+// outOfOrder says whether the second hold was asked for after the first was granted, and yet has no higher
 // token.
 func outOfOrder(first, second *watchedHold) bool {
 	return first.key == second.key && first.from < second.asked && second.token != 0 && first.token >= second.token
 }
 
-// changed notes what became of a hold.
+// changed notes a renewal, a loss or a release of a hold.
 func (w *violationWatch) changed(e history.Event) {
 	for _, h := range w.recent {
 		switch {
@@ -112,8 +112,8 @@ func (w *violationWatch) changed(e history.Event) {
 	}
 }
 
-// meet notes whom a fault meets. One that keeps a worker from its servers makes it a bad witness
-// of a hold without an end.
+// meet notes which workers a fault hits. A disturbed worker may not know that its hold has ended, so its hold
+// without a validity is no evidence.
 func (w *violationWatch) meet(f history.Fault) {
 	if f.Stage != history.Applied {
 		return
@@ -133,7 +133,7 @@ func (w *violationWatch) meet(f history.Fault) {
 	}
 }
 
-// confirmed looks at what happened so long ago that all events before have arrived.
+// confirmed checks events that are so old that all earlier events have arrived.
 func (w *violationWatch) confirmed(now int64) bool {
 	old := now - overlapConfirmed.Nanoseconds()
 	for _, h := range w.recent {
@@ -153,15 +153,15 @@ func (w *violationWatch) confirmed(now int64) bool {
 	return false
 }
 
-// doubleGrant says that a hold began while the lock was somebody else's by its own validity, or
-// where there is none by an undisturbed worker.
+// doubleGrant says whether the second hold began during the first worker's hold. The first hold must still
+// have been valid. If it has no validity, its worker must be undisturbed.
 func doubleGrant(first, second *watchedHold) bool {
 	vouched := first.until > second.from || first.until == 0 && !first.disturbed
 	return first.key == second.key && first.process != second.process && first.from < second.from &&
 		(first.end == 0 || first.end > second.from) && vouched
 }
 
-// wrongRelease says that a lock was released while somebody else held it.
+// wrongRelease says whether a release succeeded while another worker held the lock.
 func wrongRelease(of, other *watchedHold) bool {
 	return of.key == other.key && of.process != other.process &&
 		of.end != 0 && other.from < of.end && (other.end == 0 || other.end > of.released)

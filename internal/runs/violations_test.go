@@ -8,14 +8,15 @@ import (
 	"lockcheck/history"
 )
 
-// TestViolationWatch: what ends a trial, next to the like of it that does not. Times are in ms;
-// what happens after 900 is there for what is confirmed late.
+// TestViolationWatch: each violation ends a trial, and a near miss does not. Times are in ms. Events after
+// 900 ms confirm what is confirmed late.
 func TestViolationWatch(t *testing.T) {
 	at := func(ms int64) int64 { return ms * int64(time.Millisecond) }
 	event := func(ms int64, worker string, typ history.Type, f history.Function) history.Event {
 		return history.Event{Time: at(ms), Process: worker, Type: typ, F: f, Key: "k", Grant: worker + "-1"}
 	}
-	// hold is asked for and granted 5 ms later, valid until a time, 0 for one without.
+	// hold is asked for at a time, granted 5 ms later, and valid until another time; 0 for a hold without
+	// validity.
 	hold := func(ms, until int64, worker string, token uint64) []history.Event {
 		granted := event(ms+5, worker, history.OK, history.Acquire)
 		granted.Token, granted.Until = token, at(until)
@@ -82,7 +83,7 @@ func TestViolationWatch(t *testing.T) {
 	}
 }
 
-// TestViolationWatchEarly: nothing is certain before what came before it can have arrived.
+// TestViolationWatchEarly: nothing is confirmed until all earlier events can have arrived.
 func TestViolationWatchEarly(t *testing.T) {
 	w := newViolationWatch(true)
 	for _, e := range []history.Event{

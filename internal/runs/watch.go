@@ -7,15 +7,15 @@ import (
 	"lockcheck/history"
 )
 
-// overlapConfirmed is how long two workers must seem to hold a lock: events of
-// different workers arrive out of order by less.
+// overlapConfirmed is how long two workers must seem to hold a lock. Events of different workers arrive out
+// of order by less than that.
 const overlapConfirmed = 300 * time.Millisecond
 
-// overlapWatch tells when more workers than may seem to hold one lock at once. It only
-// decides when a search may end; what happened is for the checkers to judge.
+// overlapWatch detects that too many workers seem to hold one lock at once. It only decides when a search may
+// end. The checkers judge what happened.
 type overlapWatch struct {
-	seen    chan struct{} // closed then
-	permits int           // how many may
+	seen    chan struct{} // closed at the first overlap
+	permits int           // how many workers may hold a lock at once
 
 	mu    sync.Mutex
 	locks map[string]*watchedLock // by key
@@ -23,8 +23,8 @@ type overlapWatch struct {
 	done  bool
 }
 
-// watchedLock is one key: who holds it under which grant, and since when there
-// are too many, ns; 0 if there are not.
+// watchedLock is the state of one key: its holders with their grants, and since when there are too many, ns;
+// 0 if there are not.
 type watchedLock struct {
 	holders map[string]string
 	crowded int64
@@ -41,7 +41,7 @@ func (w *overlapWatch) Observe(e history.Event) {
 	if w.done {
 		return
 	}
-	// Before the event too: it may be the very one that ends the overlap.
+	// Check before the event, too: the event may end the overlap.
 	seen := w.confirmed(e.Time)
 	w.update(e)
 	if seen || w.confirmed(e.Time) {
@@ -65,7 +65,7 @@ func (w *overlapWatch) update(e history.Event) {
 	switch {
 	case e.Fault != nil:
 		w.markKilled(*e.Fault)
-	case w.gone[e.Process]: // a last word
+	case w.gone[e.Process]: // an event from before the kill
 	case e.F == history.Acquire && e.Type == history.OK:
 		if lock == nil {
 			lock = &watchedLock{holders: make(map[string]string)}
@@ -86,7 +86,7 @@ func (w *overlapWatch) update(e history.Event) {
 	}
 }
 
-// markKilled lets the holds of killed workers end.
+// markKilled ends the holds of killed workers.
 func (w *overlapWatch) markKilled(f history.Fault) {
 	if !history.Does(f.Kind, history.Ends) || f.Stage != history.Applied {
 		return

@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestOverlapWatch: too many holders for long enough, and not less.
+// TestOverlapWatch: only too many holders for long enough are an overlap.
 func TestOverlapWatch(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	acquired := func(at int64, worker, key string) history.Event {

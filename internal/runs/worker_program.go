@@ -13,8 +13,9 @@ import (
 	"lockcheck/clients"
 )
 
-// workerBinary is the binary of the workers, and of a resource that asks their service, if it is
-// not that of lockcheck: the program next to it that has the library of the lock; "" otherwise.
+// workerBinary is the program of the workers, and of a resource that asks their service, if the lock's
+// library is not in lockcheck itself. It lies next to lockcheck and contains the library. It is "" if
+// lockcheck has the library.
 func (t *test) workerBinary() string {
 	if t.info.Program == "" {
 		return ""
@@ -30,8 +31,8 @@ func (t *test) linked() error {
 	return nil
 }
 
-// ensureWorkerProgram builds the program of the workers where lockcheck lies in its source code, as
-// make build leaves it, and the program is missing or older than lockcheck. A release has it.
+// ensureWorkerProgram builds the program of the workers if it is missing or older than lockcheck, where
+// lockcheck lies in its source code, as after make build. A release includes the program.
 func (t *test) ensureWorkerProgram(ctx context.Context, progress Progress) error {
 	path := t.workerBinary()
 	if path == "" {
@@ -50,7 +51,7 @@ func (t *test) ensureWorkerProgram(ctx context.Context, progress Progress) error
 		return nil
 	}
 	progress.Step("building %s, the program of the workers (once, up to three minutes)", filepath.Base(path))
-	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // another run may start the old one, or build as well
+	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // a unique name: another run may start the old program, or build too
 	defer os.Remove(built)
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", t.info.Program, "-ldflags=-s -w", "-o", built, ".")
 	command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0")
@@ -60,15 +61,14 @@ func (t *test) ensureWorkerProgram(ctx context.Context, progress Progress) error
 	return os.Rename(built, path)
 }
 
-// newer says whether a file is there and no older than another one.
+// newer says whether a file exists and is no older than another file.
 func newer(path, than string) bool {
 	file, err := os.Stat(path)
 	other, otherErr := os.Stat(than)
 	return err == nil && otherErr == nil && !file.ModTime().Before(other.ModTime())
 }
 
-// moduleVersions returns the versions of the modules of the lock, as they are
-// linked into what the workers run.
+// moduleVersions returns the versions of the lock's modules, as linked into the program of the workers.
 func (t *test) moduleVersions() map[string]string {
 	versions := make(map[string]string)
 	info, err := t.workerBuild()

@@ -12,8 +12,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestWorkerPrograms: a lock whose library lockcheck does not have says so where the program of its
-// workers is missing, and records the version that the program has.
+// TestWorkerPrograms: if the lock's library is not in lockcheck and the program of the workers is missing,
+// the error says so. Otherwise the run records the version in that program.
 func TestWorkerPrograms(t *testing.T) {
 	clustertest.Engine(t, clustertest.Rest)
 	binary := clustertest.WithWorkerPrograms(t)
@@ -38,7 +38,7 @@ func TestWorkerPrograms(t *testing.T) {
 			if err := there.ensureWorkerProgram(t.Context(), Silent{}); err != nil {
 				t.Errorf("lockcheck itself: %v", err)
 			}
-			// A test binary has no versions of modules: nothing, or not this one.
+			// A test binary has no module versions, so there must be none, or another one.
 			if there.moduleVersions()[info.Library] == version {
 				t.Errorf("lockcheck itself has %s too", version)
 			}
@@ -46,8 +46,8 @@ func TestWorkerPrograms(t *testing.T) {
 	}
 }
 
-// TestWorkerProgramOfSource: next to its source code the program is built if it is missing or older
-// than lockcheck, and left alone otherwise.
+// TestWorkerProgramOfSource: next to its source code the program is built if it is missing or older than
+// lockcheck, and not otherwise.
 func TestWorkerProgramOfSource(t *testing.T) {
 	folder := t.TempDir()
 	binary, source := filepath.Join(folder, "lockcheck"), filepath.Join(folder, "workers", "small")

@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// lockFile writes one of a command that wraps its child.
+// lockFile writes the lock file of a command that wraps its child.
 func lockFile(t *testing.T, command string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "command.yaml")
@@ -23,15 +23,14 @@ func lockFile(t *testing.T, command string) string {
 	return path
 }
 
-// TestWrapped runs commands that take a lock and run a child under it: flock, which has no
-// lease, so that a pause of its holder does nothing; one that takes no lock; and one that
-// gives it back while its child is at work.
+// TestWrapped runs commands that take a lock and run a child under it. flock has no lease, so a pause of its
+// holder is harmless. One command takes no lock, and one releases the lock while its child is still at work.
 func TestWrapped(t *testing.T) {
 	t.Parallel()
 	const section = 400 * time.Millisecond
 	for _, c := range []struct {
 		name, lock, nemesis string
-		section             time.Duration // at least
+		section             time.Duration // the least length
 		want                checker.Verdict
 		check               func(*testing.T, Outcome)
 	}{
@@ -39,7 +38,7 @@ func TestWrapped(t *testing.T) {
 		{name: "flock, pauses", lock: example("flock"), nemesis: "pause:holder", section: section, want: checker.Valid, check: stoppedTogether},
 		{name: "no lock", lock: lockFile(t, `[sh, -c, '"$@"', sh, "{child}"]`), nemesis: "none", section: section, want: checker.Violation, check: grantedTwice},
 		{
-			// At work for long enough that the next one begins meanwhile, on a busy machine, too.
+			// The child works long enough for the next holder to begin meanwhile, even on a busy machine.
 			name: "a command that does not wait for its child", nemesis: "none", section: 2 * time.Second, want: checker.Violation,
 			lock: lockFile(t, `[flock, -n, -o, -E, "75", "{folder}/{key}", sh, -c, '"$@" & sleep 0.2', sh, "{child}"]`),
 			check: func(t *testing.T, outcome Outcome) {
@@ -55,7 +54,7 @@ func TestWrapped(t *testing.T) {
 			outcome := verdictIs(t, c.want, options(t, func(o *Options) {
 				o.Lock, o.Nemesis, o.TTL, o.TimeLimit = c.lock, c.nemesis, 0, 8*time.Second
 				o.Section.Min, o.Section.Max = c.section, 2*c.section
-				// Each attempt starts two processes, which a busy machine does not do at once.
+				// Each attempt starts two processes, which takes a busy machine some time.
 				o.Concurrency, o.Wait = 3, 10*time.Second
 			}))
 			if c.check != nil {
@@ -75,7 +74,7 @@ func grantedTwice(t *testing.T, outcome Outcome) {
 	}
 }
 
-// stoppedTogether: a worker, its command and the child of that are stopped as one.
+// stoppedTogether checks that a worker, its command and the command's child are paused as one.
 func stoppedTogether(t *testing.T, outcome Outcome) {
 	t.Helper()
 	proven := 0
@@ -92,7 +91,7 @@ func stoppedTogether(t *testing.T, outcome Outcome) {
 	}
 }
 
-// releaseSays tells whether a release failed with a text.
+// releaseSays says whether a release failed with a text.
 func releaseSays(outcome Outcome, text string) bool {
 	for _, e := range outcome.History.Events {
 		if e.F == history.Release && strings.Contains(e.Error, text) {

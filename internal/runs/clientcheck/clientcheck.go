@@ -17,14 +17,14 @@ import (
 	"lockcheck/workloads"
 )
 
-// Command is the hidden one of lockcheck that runs conformance.Serve.
+// Command is the hidden subcommand of lockcheck that runs conformance.Serve.
 const Command = "client-check"
 
-// closeTimeout bounds the removal of what was started.
+// closeTimeout bounds the removal of everything that the check started.
 const closeTimeout = time.Minute
 
-// Of describes a client that runs on this machine against the embedded service. Its program
-// is still to be filled in.
+// Of describes a client that runs on this machine against the embedded service. The caller fills in its
+// program.
 func Of(d clients.Definition) (lockfile.Lock, error) {
 	servers, known := clusters.ByName("memory")
 	if !known {
@@ -33,9 +33,9 @@ func Of(d clients.Definition) (lockfile.Lock, error) {
 	return lockfile.Lock{Info: d.Info(), Servers: servers, Definition: &d}, nil
 }
 
-// Check starts the servers of a lock, checks its client next to them, and removes all that
-// it started, also when ctx is done. each is told of each result. The error is a
-// *runs.UsageError, or says why the check could not be made to the end.
+// Check starts the servers of a lock, checks its client next to them, and removes everything that it started,
+// even when ctx is done. It calls each with each result. The error is a *runs.UsageError, or says why the
+// check could not be completed.
 func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs.Progress, each func(conformance.Result)) (report conformance.Report, err error) {
 	switch {
 	case lock.Definition == nil:
@@ -57,7 +57,7 @@ func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs
 	if err != nil {
 		return report, err
 	}
-	// The reaper first: the journal of a check that is killed in between would stay.
+	// Start the reaper first. If a check were killed in between, its journal would stay.
 	reaper, err := cleanup.StartReaper(binary, id, docker)
 	if err != nil {
 		return report, err
@@ -93,18 +93,18 @@ func follow(ctx context.Context, cluster clusters.Cluster, lock lockfile.Lock, e
 	if err := workloads.Configure(node.Input, config); err != nil {
 		return conformance.Report{}, fmt.Errorf("%w; %s", err, node.Errors)
 	}
-	// The end of its input ends it, and with it its output.
+	// The process ends when its input ends, and with the process its output.
 	stop := context.AfterFunc(ctx, func() { _ = node.Input.Close() })
 	defer stop()
 	report, err := conformance.Follow(node.Output, each)
 	if err != nil {
 		return report, errors.Join(ctx.Err(), fmt.Errorf("%w; %s", err, node.Errors.All()))
 	}
-	_ = node.Input.Close() // which it may have ended before
+	_ = node.Input.Close() // the process may have ended already
 	return report, nil
 }
 
-// remove removes what was started, as a run does.
+// remove removes everything that was started, as a run does.
 func remove(ctx context.Context, id string, cluster clusters.Cluster, journal *cleanup.Journal, reaper *cleanup.Reaper) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -113,14 +113,14 @@ func remove(ctx context.Context, id string, cluster clusters.Cluster, journal *c
 		err = cluster.Close(limited)
 	}
 	if err != nil || cluster == nil || ctx.Err() != nil {
-		// A request that was cut short may still be carried out by the engine: the reaper
-		// looks again until nothing appears any more.
+		// The engine may still carry out a request that was cut short. The reaper looks again until nothing
+		// new appears.
 		err = errors.Join(err, journal.Close())
 		if reaper.Abandon() == nil {
 			return nil
 		}
 		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
 	}
-	// What a client has left behind is no child of ours.
+	// A process that a client has left behind is not our child.
 	return errors.Join(cleanup.End(id), journal.Remove(), reaper.Dismiss())
 }
