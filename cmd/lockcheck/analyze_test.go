@@ -49,7 +49,7 @@ func smallRun() (history.Header, []history.Event) {
 	}
 }
 
-// store writes a history, an event a millisecond, and returns the folder of the run.
+// store writes a history with one event a millisecond, and returns the folder of the run.
 func store(t *testing.T, header history.Header, events []history.Event) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -69,8 +69,7 @@ func store(t *testing.T, header history.Header, events []history.Event) string {
 	return folder
 }
 
-// TestAnalyze judges the smallest valid run, and the same with one
-// thing changed for each other verdict.
+// TestAnalyze judges the smallest valid run, and for each other verdict a run that differs in one thing.
 func TestAnalyze(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -97,7 +96,7 @@ func TestAnalyze(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(folder, "report.html")); err != nil {
 				t.Errorf("the folder of the run has no report: %v", err)
 			}
-			// By its history alone: the same, without a folder to name.
+			// Given only the history, the report is the same, without a folder.
 			byFolder, _, _ := strings.Cut(s.stdout, "\nfolder  ")
 			s.want(s.run("analyze", filepath.Join(folder, "history.jsonl")), c.code, byFolder, "")
 		})
@@ -140,7 +139,7 @@ func TestAnalyzeMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			code := s.run("analyze", path)
-			s.stdout = strings.Join(strings.Fields(s.stdout), " ") // it is wrapped
+			s.stdout = strings.Join(strings.Fields(s.stdout), " ") // the text is wrapped
 			s.want(code, c.code, c.stdout, c.stderr)
 		})
 	}
@@ -149,7 +148,7 @@ func TestAnalyzeMalformed(t *testing.T) {
 	s.want(s.run("analyze", t.TempDir()), exitUsage, "", "is no run")
 }
 
-// TestColor: colours are for terminals, unless NO_COLOR asks for none.
+// TestColor: only terminals get colours, and not if NO_COLOR is set.
 func TestColor(t *testing.T) {
 	t.Parallel()
 	folder := store(t, history.Header{Workers: []string{"w1"}}, nil)
@@ -170,8 +169,8 @@ func TestColor(t *testing.T) {
 	}
 }
 
-// TestAnalyzeJepsen judges a run, writes it as Jepsen does, and judges that: the same
-// is lost, and in the control nothing.
+// TestAnalyzeJepsen judges a run, exports it in Jepsen's format, and judges that. The same updates are lost,
+// and none in the control.
 func TestAnalyzeJepsen(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -208,9 +207,9 @@ func TestAnalyzeJepsen(t *testing.T) {
 	s.want(s.run("analyze", "--format", "jepsen", "--keys", "value", keys), exitUndecided, "UNDECIDED", "")
 }
 
-// TestAnalyzeTwo: runs that lose much more than others are worse, the other way round they
-// are not, and neither are those that lose as much. Sets of so few runs that none could be worse are
-// refused before they are judged.
+// TestAnalyzeTwo: a set of runs that loses many more updates than another set is worse. The reverse is not
+// worse, and neither are equal losses. Sets with so few runs that none could be worse are refused before they
+// are judged.
 func TestAnalyzeTwo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestClaims runs an experiment on the embedded lock and finds it in the table; names that
-// do not exist and a store without runs are told.
+// TestClaims runs an experiment on the embedded lock and finds it in the table. Unknown names and a store
+// without runs are reported.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -14,7 +14,7 @@ func TestClaims(t *testing.T) {
 	const one = "^claim/ask-server-stopped$"
 	s.want(s.run("repro", "claims", "run", "--store", s.store, "--only", one), exitOK, "as expected: ", "")
 	s.want(s.run("repro", "claims", "table", "--store", s.store, "--links", "../runs"), exitOK, "[claim/ask-server-stopped](../runs/memory-set-pause-ask/", "")
-	// One of five experiments does not make the verdict.
+	// One of five experiments does not decide the verdict.
 	s.want(s.run("repro", "claims", "table", "--store", s.store), exitOK, "| **open**<br>not run: claim/ask-paused-redis, ", "")
 
 	s.want(s.run("repro", "claims", "run", "--store", s.store, "--only", one, "--missing"), exitOK, "", "")

@@ -84,7 +84,7 @@ func fileOrCommand(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// lock is the one that flags and arguments describe.
+// lock is the lock that the flags and arguments describe.
 func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, error) {
 	ttl := cmd.Flags().Changed("ttl")
 	if ttl && f.ttl < time.Millisecond {

@@ -69,8 +69,8 @@ func TestClientCheck(t *testing.T) {
 	}
 }
 
-// TestClientCheckNoProgram: a command without its interpreter and one without its file are one
-// mistake: nothing answers hello.
+// TestClientCheckNoProgram: a command without its interpreter and a command without its file are reported as
+// the same mistake: nothing answers hello.
 func TestClientCheckNoProgram(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -84,8 +84,8 @@ func TestClientCheckNoProgram(t *testing.T) {
 	}
 }
 
-// TestClientSecrets: what a lock file gives its client is on no command line, and the client gets
-// nothing else of this environment than what any program needs and the file asks for.
+// TestClientSecrets: values that a lock file gives its client are on no command line. Of this environment the
+// client gets only what every program needs and what the file asks for.
 func TestClientSecrets(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -105,7 +105,7 @@ servers: memory
 `), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.run(append(arguments, file)...) // which fails: the client ends at once
+			s.run(append(arguments, file)...) // the run fails, because the client ends at once
 			read := func(name string) string {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
 				if err != nil {
@@ -145,7 +145,7 @@ func TestClientCheckJSON(t *testing.T) {
 	}
 }
 
-// TestClientCheckFile: a lock file says what its client can do.
+// TestClientCheckFile: a lock file says what its client supports.
 func TestClientCheckFile(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)

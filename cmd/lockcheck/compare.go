@@ -115,19 +115,20 @@ func (f *compareFlags) add(flags flags) {
 // kind is what a comparison varies, and the flags that make sense with it.
 type kind struct {
 	name  string
-	asked string // by what the user asked for it; "" for the default kind
+	asked string // what the user asked it with; "" for the default kind
 	flags []string
 	run   func(*system, *cobra.Command, *compareFlags) error
 }
 
-// The plans are the flags that shape what is run. --resume excludes them: the folder has a plan.
+// The planOf functions list the flags that shape what is run. --resume excludes these flags, because its
+// folder has a plan.
 func planOfMatrix() []string { return append(planOfAttacks(), useOfRandom()...) }
 
 func planOfAttacks() []string {
 	return []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "confirm", "shard", "out"}
 }
 
-// useOfRandom is how locks are used under random faults. An attack says it by itself.
+// useOfRandom lists flags for how locks are used under random faults. An attack sets these values itself.
 func useOfRandom() []string {
 	return []string{"workload", "concurrency", "ttl", "section", "renew", "check-before-write", "time-limit"}
 }
@@ -187,7 +188,7 @@ func isRandom(fault string) bool {
 	return !isAttack
 }
 
-// ranged says by what the user asked for a sweep; "" for no sweep.
+// ranged is the part of the command line that asks for a sweep; "" for no sweep.
 func (f *compareFlags) ranged(flags *pflag.FlagSet) string {
 	for name, s := range map[string]span{"ttl": f.ttl, "pause": f.pause, "section": f.section} {
 		if flags.Changed(name) && (s.sweeps || name != "section" && s.Min != s.Max) {
@@ -206,7 +207,7 @@ type span struct {
 	sweeps bool
 }
 
-// Set reads it from a flag.
+// Set implements pflag.Value.
 func (s *span) Set(text string) error {
 	s.sweeps = strings.Contains(text, "..")
 	return s.Range.Set(text)
@@ -230,7 +231,7 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	return kind.run(s, cmd, f)
 }
 
-// suite is that of the file, or that of the flags.
+// suite is the suite of the file, or the suite that the flags describe.
 func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 	suite := matrix.DefaultSuite()
 	if f.file != "" {
@@ -300,8 +301,8 @@ func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	return &matrix.Folder{Suite: suite, Shard: shard}, err
 }
 
-// withoutDocker says which locks cannot be tested because there is no Docker; nil for none. It is an
-// error if no other lock is left, or if the binary is the reason.
+// withoutDocker says which locks cannot be tested without Docker; nil for none. It is an error if no other
+// lock is left, or if Docker is there but the binary cannot run in containers.
 func withoutDocker(ctx context.Context, planned *matrix.Folder, binary string) (leftOut *leftOutError, err error) {
 	locks, others, err := planned.NeedDocker()
 	if len(locks) == 0 || err != nil {
@@ -393,7 +394,7 @@ func (s *system) attended(ctx context.Context, run func(context.Context, *report
 	return err
 }
 
-// newFolder is the folder that is named, or a new one in the store.
+// newFolder is the named folder, or a new folder in the store.
 func newFolder(out, store, kind string) (string, error) {
 	if out != "" {
 		return out, nil

@@ -81,7 +81,7 @@ func (s *system) sweep(cmd *cobra.Command, f *compareFlags) error {
 	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
-	// grid is what is missing of the first grid, and how long it takes.
+	// grid returns how many trials of the first grid are missing, and how long they take.
 	grid := func() (trials int, takes time.Duration) {
 		trials, takes = folder.Cost()
 		return trials, (takes / time.Duration(machine.Parallel)).Round(time.Second)

@@ -10,7 +10,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// suiteFile writes a suite.
+// suiteFile writes a suite and returns its path.
 func (s *shell) suiteFile(text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "suite.yaml")
@@ -23,9 +23,8 @@ func (s *shell) suiteFile(text string) string {
 // quick is the shortest run of the embedded lock.
 const quick = "locks: [memory]\nfaults: [none]\nguards: [none]\nttl: 300ms\ntime-limit: 3s\nmin-ops: 5\n"
 
-// TestCompareThresholds: thresholds make the exit code, and under GitHub Actions what
-// was not kept is annotated and summed up. Elsewhere nothing is written that nobody asked
-// for.
+// TestCompareThresholds: thresholds determine the exit code. Under GitHub Actions missed thresholds are
+// annotated and summarised. Elsewhere nothing of that is written.
 func TestCompareThresholds(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -62,15 +61,15 @@ func TestCompareThresholds(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// What is complete is shown again, and judged as it was.
+			// A complete comparison is shown again with the same verdict.
 			s.want(s.run("compare", "--resume", out), c.code, c.stdout, "")
 			s.want(s.run("compare", "merge", "--out", filepath.Join(s.store, "whole"), out), c.code, c.stdout, "")
 		})
 	}
 }
 
-// TestComparePart: a part says what it found, and leaves exit code and annotations to the
-// whole. That is undecided while a part is missing.
+// TestComparePart: a part reports its findings, but leaves the exit code and annotations to the whole. The
+// whole is undecided while a part is missing.
 func TestComparePart(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -89,8 +88,8 @@ func TestComparePart(t *testing.T) {
 	s.nothingLeft()
 }
 
-// TestCompareWithoutDocker goes on with the locks that need none, and says which were left
-// out. Nothing is left when it is gone on with.
+// TestCompareWithoutDocker: without Docker, compare runs the locks that do not need it, and reports which
+// locks it left out. Resuming fails, because no other lock is left to run.
 func TestCompareWithoutDocker(t *testing.T) {
 	t.Parallel()
 	clustertest.StartsServers(t)
@@ -164,8 +163,8 @@ func TestCompareUsage(t *testing.T) {
 	}
 }
 
-// TestConcluded: what fails next to a comparison does not hide that it was violated, nor
-// that it was interrupted.
+// TestConcluded: an error besides a comparison does not hide that the comparison found a violation or was
+// interrupted.
 func TestConcluded(t *testing.T) {
 	broken, interrupted := errors.New("not all could be removed"), &exitError{code: exitInterrupted}
 	for _, c := range []struct {

@@ -41,10 +41,10 @@ func addCompletion(root *cobra.Command) {
 	for _, cmd := range withSubcommands(root) {
 		for name, complete := range ofFlags {
 			flag := cmd.Flags().Lookup(name)
-			if flag == nil || flag.Name != name { // another name of the flag
+			if flag == nil || flag.Name != name { // the name is an alias of the flag
 				continue
 			}
-			if flag.Value.Type() == "stringSlice" { // several, separated by commas
+			if flag.Value.Type() == "stringSlice" { // the flag takes several values, separated by commas
 				complete = listOf(complete)
 			}
 			if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
@@ -93,7 +93,7 @@ func withSubcommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// beginning are the words that begin with what was typed.
+// beginning returns the words that begin with the typed text.
 func beginning(words []string, typed string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, typed) })
 }

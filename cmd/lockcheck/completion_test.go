@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCompletion asks as the scripts of shells do. The last argument is what was typed so far.
+// TestCompletion asks as the scripts of shells do. The last argument is what the user has typed so far.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -64,7 +64,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts: each shell gets one that asks lockcheck, and there is none of others.
+// TestCompletionScripts: each supported shell gets a script that asks lockcheck, and other shells are
+// refused.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -29,8 +29,8 @@ var (
 	placeholder = regexp.MustCompile(`\b[A-Z]+\b`)
 )
 
-// commandsIn lists the command lines of lockcheck in a page, those in blocks of code and
-// those in sentences, without what the shell does with them.
+// commandsIn lists the lockcheck command lines of a page, in code blocks and in sentences, without shell
+// syntax around them.
 func commandsIn(page string) (all [][]string) {
 	code := fence.FindAllString(page, -1)
 	for _, inline := range inlineCode.FindAllString(fence.ReplaceAllString(page, ""), -1) {
@@ -53,8 +53,8 @@ func commandsIn(page string) (all [][]string) {
 	return all
 }
 
-// mistaken says why a documented command line cannot be run; "" if it can. Words in
-// capitals stand for something else, and a command alone is only named.
+// mistaken says why a documented command line cannot be run; "" if it can. Words in capitals are
+// placeholders. A command without arguments is only mentioned.
 func mistaken(args []string) string {
 	if current := currentArgs(args); current != nil {
 		args = current
@@ -90,7 +90,7 @@ func mistaken(args []string) string {
 	return ""
 }
 
-// filledIn puts a name that there is in the place of those that stand for one.
+// filledIn replaces placeholders with an existing name.
 func filledIn(args, names []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
@@ -101,13 +101,13 @@ func filledIn(args, names []string) []string {
 	return args
 }
 
-// flagChecks say why a value of a flag cannot be meant, by the name of the flag.
+// flagChecks check the values of flags, by the name of the flag.
 var flagChecks = map[string]func(string) error{
 	"lock": isLock, "locks": isLock, "guard": isGuard, "guards": isGuard, "nemesis": isNemesis, "faults": isColumn,
 	"file": isThere, "schedule": isThere,
 }
 
-// checkEach checks the values that stand for themselves.
+// checkEach checks the values that are not placeholders.
 func checkEach(check func(string) error, values []string) (err error) {
 	for _, value := range values {
 		if !placeholder.MatchString(value) {
@@ -161,7 +161,7 @@ func isReproduction(name string) error {
 		_, err := repros.FromFile(filepath.Join(repository, name))
 		return err
 	}
-	if _, err := repros.Find(name, "memory"); err == nil { // one that is made for many locks
+	if _, err := repros.Find(name, "memory"); err == nil { // a reproduction for many locks
 		return nil
 	}
 	_, err := repros.ByName(name)
@@ -173,8 +173,8 @@ func hasReproductions(path string) error {
 	return err
 }
 
-// isThere looks for a file at the root of the repository, where commands are given, and
-// for one without a folder, which may be a copy, anywhere in the documentation.
+// isThere looks for a file at the root of the repository, where commands are run. A file without a folder may
+// be a copy of any file in the documentation.
 func isThere(name string) error {
 	if _, err := os.Stat(filepath.Join(repository, name)); err == nil {
 		return nil
@@ -190,7 +190,7 @@ func isThere(name string) error {
 	return err
 }
 
-// TestCommands: every command line in the documentation is one.
+// TestCommands: every command line in the documentation can be run.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -217,7 +217,7 @@ func TestCommands(t *testing.T) {
 
 var seed = regexp.MustCompile(` --seed [0-9]+`)
 
-// TestCommandsControl: what cannot be run is found, and not the like that can.
+// TestCommandsControl: command lines that cannot be run are found, and similar ones that can are not.
 func TestCommandsControl(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -283,7 +283,7 @@ func TestCommandsControl(t *testing.T) {
 
 var suiteBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// shownSuite is the suite in the first block of YAML of a page.
+// shownSuite is the suite in the first YAML block of a page.
 func shownSuite(page string) (matrix.Suite, error) {
 	block := suiteBlock.FindStringSubmatch(page)
 	if block == nil {
@@ -292,7 +292,7 @@ func shownSuite(page string) (matrix.Suite, error) {
 	return matrix.ReadSuite(strings.NewReader(block[1]))
 }
 
-// TestSuiteShown: the page about CI shows the suite that is there to copy.
+// TestSuiteShown: the page about CI shows the suite file that users can copy.
 func TestSuiteShown(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/ci.md"))
@@ -323,7 +323,7 @@ func TestSuiteShown(t *testing.T) {
 	}
 }
 
-// workflow is what matters here of one of GitHub Actions.
+// workflow is the part of a GitHub Actions workflow that matters here.
 type workflow struct {
 	Jobs map[string]struct {
 		Steps []struct {
@@ -333,7 +333,7 @@ type workflow struct {
 	} `yaml:"jobs"`
 }
 
-// wrongWorkflow says what is wrong with one whose parts are to run what its whole merges.
+// wrongWorkflow says what is wrong with a workflow in which one job runs parts and another job merges them.
 func wrongWorkflow(text string) error {
 	var w workflow
 	if err := yaml.Unmarshal([]byte(text), &w); err != nil {

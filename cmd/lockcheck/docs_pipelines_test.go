@@ -17,8 +17,8 @@ var (
 	pipelineQuotes  = strings.NewReplacer(`"`, "", "'", "")
 )
 
-// wrongPipeline says what is wrong with the command lines of lockcheck in the text of a pipeline. Its
-// runs are made by one of them. Those of a pipeline in parts are merged by another, against a baseline.
+// wrongPipeline says what is wrong with the lockcheck command lines in a pipeline. One command line must run
+// the comparison. In a pipeline with parts, another must merge them against a baseline.
 func wrongPipeline(text string, inParts bool) error {
 	var runs, merges int
 	for _, match := range pipelineCommand.FindAllStringSubmatch(text, -1) {
@@ -39,8 +39,7 @@ func wrongPipeline(text string, inParts bool) error {
 	return nil
 }
 
-// TestPipelines: the pipelines that are ready to copy can be read, and their command lines are
-// some of lockcheck.
+// TestPipelines: the pipelines for copying can be parsed, and their command lines are valid.
 func TestPipelines(t *testing.T) {
 	for _, name := range []string{"lockcheck.yml", "lockcheck-shards.yml", "gitlab-ci.yml", "Jenkinsfile"} {
 		whole, err := os.ReadFile(filepath.Join(repository, "docs/ci", name))

@@ -15,12 +15,12 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// recordRow is a row of docs/findings.md: what `lockcheck repro` takes, for how many locks it stands, and
-// how many runs of the finding and of its control were as expected. Rows of libraries have no counts.
+// recordRow is a row of docs/findings.md: the argument of `lockcheck repro`, the number of locks it covers,
+// and how many runs of the finding and of its control were as expected. Rows of libraries have no counts.
 var recordRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| [^|]+ \\| `([^`]+)`(?: \\((\\d+) locks\\))? \\|(?: (\\d+) of (\\d+), (\\d+) of (\\d+) \\|)? [^|]+ \\|$")
 
-// wrongRecord says where a page differs from the reproductions that there are: one is missing, one
-// is of another number of locks, or more runs were as expected than were made.
+// wrongRecord says where a page differs from the existing reproductions: a reproduction is missing, covers
+// another number of locks, or has more expected runs than runs.
 func wrongRecord(page string, names []string) (wrong []string) {
 	missing := make(map[string]bool)
 	for _, name := range names {
@@ -69,7 +69,7 @@ func TestTrackRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if _, err := repros.FromFile(file); err == nil { // others are lock files and suites
+		if _, err := repros.FromFile(file); err == nil { // other files are lock files and suites
 			path, err := filepath.Rel(repository, file)
 			if err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTrackRecord(t *testing.T) {
 	}
 }
 
-// TestTrackRecordControl: no reproduction can be left out or made up, and no run either.
+// TestTrackRecordControl: missing and invented reproductions are found, and invented runs, too.
 func TestTrackRecordControl(t *testing.T) {
 	names := []string{"a", "stop-redis", "stop-etcd", "examples/kazoo/x.yaml"}
 	const a, kazoo = "| x | y | `a` | 1 of 2, 3 of 3 | 0 of 5, none |\n", "| x | y | `examples/kazoo/x.yaml` | none |\n"

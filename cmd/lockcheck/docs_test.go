@@ -17,7 +17,7 @@ import (
 
 const repository = "../.."
 
-// document is a page of Markdown as a reader follows it.
+// document is a Markdown page as a reader navigates it.
 type document struct {
 	links    []string
 	headings []string // their text, without marks
@@ -52,7 +52,7 @@ func parseDocument(text string) (d document) {
 	return d
 }
 
-// anchorOf names a heading as GitHub does.
+// anchorOf is the anchor of a heading on GitHub.
 func anchorOf(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -65,8 +65,7 @@ func anchorOf(heading string) string {
 	}, heading)
 }
 
-// deadLinks says which links of the pages lead nowhere. Addresses elsewhere are not
-// followed.
+// deadLinks lists the links of pages that lead nowhere. It does not follow links to other sites.
 func deadLinks(root string, pages []string) ([]string, error) {
 	var dead []string
 	read := make(library)
@@ -84,7 +83,7 @@ func deadLinks(root string, pages []string) ([]string, error) {
 	return dead, nil
 }
 
-// library has the pages that were read, by their paths: one has hundreds of links to itself.
+// library caches parsed pages by their paths, because one page has hundreds of links to itself.
 type library map[string]document
 
 func (l library) leads(from, link string) bool {
@@ -116,7 +115,7 @@ func readDocument(path string) (document, error) {
 	return parseDocument(string(text)), err
 }
 
-// documents lists the pages at the root of the repository and all below docs and examples.
+// documents lists the pages at the root of the repository, and all pages below docs and examples.
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
@@ -136,8 +135,7 @@ func documents(t *testing.T) []string {
 	return pages
 }
 
-// TestLinks: no link of the documentation is dead, and every page can be reached from
-// the README.
+// TestLinks: no link of the documentation is dead, and every page can be reached from the README.
 func TestLinks(t *testing.T) {
 	pages := documents(t)
 	dead, err := deadLinks(repository, pages)
@@ -158,7 +156,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestMadeGuide: the links of the guide that the program prints lead somewhere from docs/.
+// TestMadeGuide: the links of the guide that lockcheck prints work from docs/.
 func TestMadeGuide(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -171,7 +169,7 @@ func TestMadeGuide(t *testing.T) {
 	}
 }
 
-// reachable follows links between pages that are there.
+// reachable returns the pages that links lead to from a page.
 func reachable(root, page string) (map[string]bool, error) {
 	reached := map[string]bool{page: true}
 	for todo := []string{page}; len(todo) > 0; {
@@ -195,8 +193,7 @@ func reachable(root, page string) (map[string]bool, error) {
 	return reached, nil
 }
 
-// TestLinksControl: links that lead nowhere are found, and not the like of
-// it that does not.
+// TestLinksControl: dead links are found, and similar links that work are not.
 func TestLinksControl(t *testing.T) {
 	root := t.TempDir()
 	const there = "# A `b`: c_d, e.f\n\n## Twice\n\n## Twice\n\n```\n# not a heading\n```\n"
@@ -246,10 +243,10 @@ func TestLinksControl(t *testing.T) {
 	}
 }
 
-// familyRow is a row of docs/locks/README.md: the page of a family, and its locks.
+// familyRow is a row of docs/locks/README.md: the page of a lock family, and the locks in it.
 var familyRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([a-z]+\.md)\)[^|]* \| (.*) \|$`)
 
-// familyPages reads the table of families: the pages that a lock is listed with, by the lock.
+// familyPages reads the table of families, and returns for each lock the pages that list it.
 func familyPages(index string) map[string][]string {
 	pages := make(map[string][]string)
 	for _, row := range familyRow.FindAllStringSubmatch(index, -1) {
@@ -261,8 +258,8 @@ func familyPages(index string) map[string][]string {
 	return pages
 }
 
-// wrongFamilies says which locks are not on the page of a family that is listed with them, and which
-// names are of no lock. Each page is read by its name.
+// wrongFamilies says which listed locks are missing on the page of their family, which locks are not listed,
+// and which names are no locks. read returns a page by its name.
 func wrongFamilies(index string, locks []string, read func(page string) string) (wrong []string) {
 	pages := familyPages(index)
 	for _, lock := range locks {
@@ -284,7 +281,7 @@ func wrongFamilies(index string, locks []string, read func(page string) string) 
 	return wrong
 }
 
-// TestLockPages: every lock is on the page of its family, and every page is of one.
+// TestLockPages: every lock is on the page of its family, and every page belongs to a family.
 func TestLockPages(t *testing.T) {
 	folder := filepath.Join(repository, "docs", "locks")
 	read := func(page string) string {
@@ -309,7 +306,7 @@ func TestLockPages(t *testing.T) {
 	}
 }
 
-// TestLockPagesControl: a lock without a page, and a name of no lock, are found.
+// TestLockPagesControl: a lock without a page is found, and so is a name that is no lock.
 func TestLockPagesControl(t *testing.T) {
 	const index = "| page | locks |\n| [X](x.md) | `a`, `b`; naive: `c` |\n| [Y](y.md), no Docker | `d` |\n"
 	pages := map[string]string{"x.md": "`a` and `b` and `c`", "y.md": "`d`"}

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// maxWords bounds all Markdown of the repository together, and maxReadmeLines the README: nobody
-// finishes more. maxPageWords bounds the pages that maxWordsOf does not name.
+// maxWords limits all Markdown of the repository together, and maxReadmeLines the README, because nobody
+// reads more. maxPageWords limits pages that are not in maxWordsOf.
 const (
 	maxWords       = 40_000
 	maxPageWords   = 1_000
 	maxReadmeLines = 150
 )
 
-// maxWordsOf bounds pages that need more than others, and all pages of a folder together.
+// maxWordsOf limits pages that need more words than others, and all pages of a folder together.
 var maxWordsOf = map[string]int{
 	"README.md":                900,
 	"docs/claims.md":           2_000,
@@ -40,7 +40,7 @@ var maxWordsOf = map[string]int{
 	"checker/testdata/corpus/": 400,
 }
 
-// wordy says which pages have more words than they may, by their words.
+// wordy lists the pages and folders with more words than allowed, given the word counts of pages.
 func wordy(words map[string]int) (long []string) {
 	folders := make(map[string]int)
 	all := 0
@@ -119,7 +119,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordsControl: a page, a folder and the whole can be too long.
+// TestWordsControl: a page, a folder and all pages together can be too long.
 func TestWordsControl(t *testing.T) {
 	many := make(map[string]int)
 	for i := range 50 {

@@ -15,7 +15,7 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// test runs the embedded lock for as short as its recovery period permits.
+// test runs the embedded lock for the shortest time that its recovery period allows.
 func (s *shell) test(args ...string) int {
 	s.t.Helper()
 	clustertest.StartsServers(s.t)
@@ -23,8 +23,7 @@ func (s *shell) test(args ...string) int {
 	return s.run(append([]string{"test", "--store", s.store, "--ttl", "300ms", "--min-ops", "5", "--seed", "1"}, args...)...)
 }
 
-// nothingLeft fails the test if a process of lockcheck still runs, or a journal
-// says that there is something to undo.
+// nothingLeft fails the test if a process of lockcheck still runs, or if a journal has something to undo.
 func (s *shell) nothingLeft() {
 	s.t.Helper()
 	clustertest.Eventually(s.t, 10*time.Second, func() error {
@@ -41,13 +40,12 @@ func (s *shell) nothingLeft() {
 	})
 }
 
-// TestViolation has the first run of the README, and that stdout has the report
-// and nothing else.
+// TestViolation makes the first run of the README. Its stdout has only the report.
 func TestViolation(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	code := s.test("--time-limit", "6s", "--expect", "violation")
-	for n := 0; code == exitUndecided && n < 2; n++ { // on a busy machine hardly anybody holds the lock in that time
+	for n := 0; code == exitUndecided && n < 2; n++ { // on a busy machine hardly any worker holds the lock in that time
 		code = s.test("--time-limit", "30s", "--expect", "violation")
 	}
 	s.want(code, exitOK, "VIOLATION", "pause of w")
@@ -60,10 +58,10 @@ func TestViolation(t *testing.T) {
 		}
 	}
 	latest := filepath.Join(s.store, "latest")
-	// Judged again it is what it was, and without --expect the code says so.
+	// Judging the run again gives the same verdict. Without --expect the exit code shows it.
 	s.want(s.run("analyze", latest), exitViolation, "VIOLATION", "")
 
-	// The schedule as it was executed can be asked for again.
+	// The schedule as it was executed can be run again.
 	schedule := filepath.Join(latest, "schedule.yaml")
 	text, err := os.ReadFile(schedule)
 	if err != nil || !regexp.MustCompile(`(?m)^executed:\n +- id: pause-1$`).Match(text) {
@@ -81,8 +79,8 @@ func TestViolation(t *testing.T) {
 	s.want(code, exitViolation, "VIOLATION", "pause of w")
 }
 
-// TestValid is the control: without a fault nothing happens, and who expected a
-// violation is told.
+// TestValid is the control: without a fault nothing happens, and a run that was expected to violate is
+// reported.
 func TestValid(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -92,8 +90,7 @@ func TestValid(t *testing.T) {
 	s.want(s.run("clean"), exitOK, "nothing to clean\n", "")
 }
 
-// TestNoTimeForFaults: a run that is too short for the fault that was asked for is not
-// begun; without the fault it is.
+// TestNoTimeForFaults: a run that is too short for its fault does not begin. Without the fault it does.
 func TestNoTimeForFaults(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -101,13 +98,13 @@ func TestNoTimeForFaults(t *testing.T) {
 	s.want(s.test("--time-limit", "2200ms", "--nemesis", "none", "--min-ops", "1"), exitOK, "VALID", "")
 }
 
-// TestInterrupted sends the first signal in mid-fault, and both at once.
+// TestInterrupted sends one signal in mid-fault, or two at once.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		signals []os.Signal
-		report  bool // of what there was
+		report  bool // a report of what was recorded
 	}{
 		{"once", []os.Signal{os.Interrupt}, true},
 		{"twice", []os.Signal{os.Interrupt, syscall.SIGTERM}, false},
@@ -136,8 +133,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestCount: several runs are added up, with one seed after the other, and the most
-// telling exit code is that of all.
+// TestCount: several runs are added up, each with the next seed. The most telling exit code counts.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -151,7 +147,7 @@ func TestCount(t *testing.T) {
 	s.want(s.test("--test-count", "0"), exitUsage, "", "--test-count 0: it must be at least 1")
 }
 
-// TestInterruptedBetweenRuns: a signal that comes when a run is over ends the command all the same.
+// TestInterruptedBetweenRuns: a signal at the end of a run still ends the command.
 func TestInterruptedBetweenRuns(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -168,7 +164,7 @@ func TestInterruptedBetweenRuns(t *testing.T) {
 	}
 }
 
-// TestLessTellingIsPrinted: of two errors the text of the one is printed whose exit code is not used.
+// TestLessTellingIsPrinted: of two errors, the one whose exit code is not used is printed.
 func TestLessTellingIsPrinted(t *testing.T) {
 	violation, failed := codeOnly(exitViolation), &exitError{code: exitBroken, err: errors.New("the disk is full")}
 	for _, pair := range [][2]error{{violation, failed}, {failed, violation}} {
@@ -180,8 +176,7 @@ func TestLessTellingIsPrinted(t *testing.T) {
 	}
 }
 
-// TestMoreTelling: of several runs the exit code that says most is that of all, in
-// whatever order they came.
+// TestMoreTelling: the most telling exit code of several runs counts, in whatever order the runs were.
 func TestMoreTelling(t *testing.T) {
 	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted, exitUsage}
 	for i, less := range order {

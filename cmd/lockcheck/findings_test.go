@@ -7,7 +7,7 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// TestFindingsOrder: a series that is stopped has made all of them about as often.
+// TestFindingsOrder: a stopped series has run all experiments about equally often.
 func TestFindingsOrder(t *testing.T) {
 	all := []suites.Experiment{{Name: "lock/a"}, {Name: "repro/b"}, {Name: "lock/c"}}
 	series, err := (&seriesFlags{only: "^lock/", times: 2, parallel: 3}).choose(all)

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestFormerNames: each former command line is translated to one that the program has, and nothing
-// else is.
+// TestFormerNames: each former command line is translated to a current one, and no other command line is.
 func TestFormerNames(t *testing.T) {
 	for former, want := range map[string]string{
 		"sweep --lock redis":                    "compare --pause 100ms..5s --lock redis",
@@ -54,7 +53,7 @@ func TestFormerNames(t *testing.T) {
 	}
 }
 
-// TestFormerMerge: the parts of a hunt are merged by hunt.
+// TestFormerMerge: the former merge command merges the parts of a hunt.
 func TestFormerMerge(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -88,8 +87,7 @@ func TestFlagsAgree(t *testing.T) {
 	}
 }
 
-// TestKinds: what makes no sense with a kind of comparison is refused, and the reason names both
-// flags.
+// TestKinds: flags that make no sense with a kind of comparison are refused, and the reason names both flags.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct{ line, kind, refused string }{
 		{"", "a comparison by attacks", ""},

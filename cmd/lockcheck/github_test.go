@@ -30,7 +30,7 @@ func TestArguments(t *testing.T) {
 		Use:   workloads.Use{TTL: 4 * time.Second, Section: workloads.Range{Min: time.Millisecond, Max: time.Second}, Updates: 3, Permits: 2, Wait: 2 * time.Second, LockDelay: &delay, Renew: true, CheckBeforeWrite: true, ExitOnLoss: true, IgnoreFailedAcquire: true, Think: &think},
 		Pause: 3 * time.Second,
 	}
-	calm := least // a run without faults, of a suite that has some more often
+	calm := least // a run without faults, of a suite that also has runs with faults
 	calm.Interval = time.Second
 	for name, asked := range map[string]runs.Options{"least": least, "most": most, "calm": calm} {
 		f := &testFlags{Options: runs.Options{Use: workloads.Use{Section: runs.DefaultSection()}}}
@@ -56,7 +56,7 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	testCommand(&system{}).Flags().VisitAll(func(flag *pflag.Flag) {
-		elsewhere := []string{"schedule", "store", "test-count", "with-remedies", "expect", "app"} // which are not about a single run of a lock
+		elsewhere := []string{"schedule", "store", "test-count", "with-remedies", "expect", "app"} // flags that do not describe a single run of a lock
 		if !slices.Contains(elsewhere, flag.Name) && !slices.Contains(most.Arguments(), "--"+flag.Name) {
 			t.Errorf("no option is turned into --%s", flag.Name)
 		}
@@ -67,8 +67,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestTellsGitHub: a run that is not as expected is annotated with the command that makes it
-// again; each is summed up.
+// TestTellsGitHub: an unexpected run is annotated with the command that repeats it. Every run is summarised.
 func TestTellsGitHub(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

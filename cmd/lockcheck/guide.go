@@ -18,7 +18,7 @@ import (
 	"lockcheck/reports"
 )
 
-// guideFlags are what somebody needs of a lock, what the answer rests on, and where it goes.
+// guideFlags say what the user needs of a lock, what the answer rests on, and where it goes.
 type guideFlags struct {
 	need           string
 	have           []string
@@ -153,7 +153,7 @@ func (s *system) guide(f guideFlags) error {
 	case f.why != "":
 		return known.Why(s.stdout, f.why, s.terminalOptions())
 	case f.need == "" && (f.have != nil || f.work != 0 || f.failover != 0 || f.external):
-		f.need = string(guide.NeedData) // who says nothing else must not lose data
+		f.need = string(guide.NeedData) // by default the lock must not lose data
 	case f.need == "" && !s.terminal:
 		return known.Markdown(s.stdout)
 	case f.need == "":

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGuide: each way to ask prints its answer; a wrong question is refused.
+// TestGuide: each way to ask prints its answer, and a wrong question is refused.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -93,7 +93,7 @@ func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	return errors.Join(least("parallel", f.parallel, 1), least("trials", f.trials, 0), f.swarm.check(flags))
 }
 
-// folder is a new one, or the one to continue.
+// folder is a new folder, or the one to continue.
 func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
 	if f.resume != "" {
 		if err := exclusive(flags, "resume", "lock", "version", "nodes", "ttl", "blind", "seed", "shard", "out"); err != nil {
@@ -172,7 +172,7 @@ func (s *system) showHunt(folder *hunt.Folder, expect checker.Verdict, failed er
 	return alsoFailed(huntError(result, expect), written)
 }
 
-// huntError turns what was found into the exit code.
+// huntError turns the findings into the exit code.
 func huntError(r hunt.Result, expect checker.Verdict) error {
 	verdict := r.Verdict()
 	switch {

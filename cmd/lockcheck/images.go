@@ -55,7 +55,7 @@ func imagesCommand(s *system) *cobra.Command {
 	return cmd
 }
 
-// recipes are the named ones, or all of the kind.
+// recipes returns the named recipes, or all recipes of the kind.
 func (f *imagesFlags) recipes(names []string) ([]string, error) {
 	if f.pin && (!f.official || f.cache != "") {
 		return nil, runs.BadFlag("pin-digests", nil, "it needs --official, and excludes --cache")
@@ -80,7 +80,7 @@ func (f *imagesFlags) recipes(names []string) ([]string, error) {
 	return names, err
 }
 
-// allRecipes lists the names of all recipes, without those of a table that cannot be read.
+// allRecipes lists the names of all recipes. It leaves out the recipes of a table that cannot be read.
 func allRecipes() []string {
 	names := images.Names()
 	all, err := images.OfficialImages()

@@ -27,7 +27,7 @@ func initCommand(s *system) *cobra.Command {
 	return group("init", "write a first app file for your application", app)
 }
 
-// initApp writes a draft, but over no file.
+// initApp writes a draft of an app file. It does not overwrite files.
 func (s *system) initApp(compose, service string) error {
 	var text bytes.Buffer
 	if err := appfile.Draft(&text, compose, service); err != nil {

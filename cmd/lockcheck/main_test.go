@@ -40,15 +40,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withoutEngine runs the tests without Docker, and with a cache folder of their own, in which no
-// run has left its journal afterwards.
+// withoutEngine runs the tests without Docker and with their own cache folder, and checks that no run has
+// left its journal there.
 func withoutEngine(m *testing.M) (code int, err error) {
 	cache, err := os.MkdirTemp("", "lockcheck-test-")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cache)) }()
-	compiled, err := exec.Command("go", "env", "GOCACHE").Output() // which is in the cache folder
+	compiled, err := exec.Command("go", "env", "GOCACHE").Output() // by default it is in the cache folder
 	if err != nil {
 		return 0, fmt.Errorf("go env: %w", err)
 	}
@@ -63,7 +63,7 @@ func withoutEngine(m *testing.M) (code int, err error) {
 	code = clustertest.Main(m)
 	journals, err := cleanup.Journals()
 	for end := time.Now().Add(10 * time.Second); len(journals) > 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		journals, err = cleanup.Journals() // a reaper may be at work
+		journals, err = cleanup.Journals() // a reaper may still be at work
 	}
 	if len(journals) > 0 {
 		err = fmt.Errorf("journals %v are left", journals)
@@ -71,7 +71,7 @@ func withoutEngine(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// noEngine is where no Docker engine answers.
+// noEngine is an address at which no Docker engine answers.
 const noEngine = "unix:///nonexistent/docker.sock"
 
 // shell runs command lines in this process.
@@ -82,13 +82,13 @@ type shell struct {
 	term    bool // stdout and stderr are terminals
 	width   int  // of the terminal, in columns; 0 if unknown
 	signals chan os.Signal
-	onLine  func(line string) // told each line on stderr
-	binary  string            // lockcheck, under a path that no other shell has
+	onLine  func(line string) // receives each line on stderr
+	binary  string            // lockcheck, at a path that no other shell uses
 
 	stdout, stderr string // of the last command
 }
 
-// newShell makes a shell that can tell the processes of its runs from those of others.
+// newShell makes a shell that can distinguish the processes of its runs from others.
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "lockcheck")
@@ -146,8 +146,8 @@ func (s *shell) want(code, wanted int, stdout, stderr string) {
 	}
 }
 
-// TestUsage: what makes no sense is told on stderr, with code 64, and nothing is
-// done.
+// TestUsage: a command line that makes no sense is reported on stderr, with exit code 64, and has no other
+// effect.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	file := func(name, text string) string {
@@ -167,7 +167,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"tset"}, `unknown command "tset"; did you mean "test"?`},
 		{[]string{"analize", "a"}, `did you mean "analyze"?`},
 		{[]string{"tset", "--lock", "memory"}, `did you mean "test"?`},
-		{[]string{"wrker"}, "there are "}, // our own processes are no commands for people
+		{[]string{"wrker"}, "there are "}, // lockcheck's own processes are not commands for users
 		{[]string{"guide", "advice"}, `unknown command "advice"; did you mean "advise"?`},
 		{[]string{"list", "loks"}, `did you mean "lo`},
 		{[]string{"test", "--lok", "memory"}, "unknown flag: --lok; did you mean --lock?"},
@@ -207,7 +207,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--schedule", good, "--pause", "3s"}, "--schedule and --pause exclude each other"},
 		{[]string{"test", "--schedule", good, "--nemesis-interval", "3s"}, "--schedule and --nemesis-interval exclude each other"},
 		{[]string{"test", "--nemesis", "kill:holder", "--pause", "3s"}, "write --nemesis pause,kill:holder"},
-		{[]string{"test", "--nemesis", "kill", "--pause", "3s"}, "workers can be killed, as in kill:holder"}, // what is refused is not advised
+		{[]string{"test", "--nemesis", "kill", "--pause", "3s"}, "workers can be killed, as in kill:holder"}, // the advice does not suggest what would be refused
 		{[]string{"test", "--nemesis", "pause:w7"}, `neither a node nor a role "w7" (the nodes are n1, w1, w2, w3, w4, w5)`},
 		{[]string{"test", "--schedule", file("many.yaml", "steps:\n  - fault: kill\n    target: all workers\n")}, `many.yaml: step "kill-1": target: too few workers would be left alive: "all workers" would kill every worker, and at least 2 must stay alive; write target: w1,w2,w3`},
 		{[]string{"hunt", "--budget", "0"}, "write --budget 5m, or omit it"},
@@ -265,8 +265,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestHoldWithoutWorker: a worker that is gone is none of the user's doing; what the wrapped
-// command says is not to be mixed with anything of ours.
+// TestHoldWithoutWorker: a missing worker is not the user's mistake, and lockcheck's output must not mix with
+// the output of the wrapped command.
 func TestHoldWithoutWorker(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -303,7 +303,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestWidth: no help and no list is wider than a terminal.
+// TestWidth: help and lists are no wider than the terminal.
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -311,7 +311,7 @@ func TestWidth(t *testing.T) {
 		s.want(s.run(args...), exitOK, "", "")
 		for line := range strings.Lines(s.stdout) {
 			line = strings.TrimSuffix(line, "\n")
-			// An example or an address that is cut cannot be copied.
+			// Examples and addresses must not be wrapped, because then they cannot be copied.
 			whole := s.width < defaultWidth && strings.Contains(line, "  lockcheck ") || !strings.Contains(strings.TrimSpace(line), " ")
 			if len([]rune(line)) > s.width && !whole {
 				t.Errorf("%s: wider than %d columns: %s", args, s.width, line)
@@ -333,7 +333,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestList: every name of a table is the first word of a line.
+// TestList: every name in a table begins a line.
 func TestList(t *testing.T) {
 	t.Parallel()
 	var finds []string
@@ -369,7 +369,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestWithoutEngine: what needs Docker says so and falls back to nothing.
+// TestWithoutEngine: commands that need Docker report that it is missing, and do nothing else instead.
 func TestWithoutEngine(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -396,8 +396,8 @@ func TestWithoutEngine(t *testing.T) {
 	s.want(s.run("clean", "--images"), exitBroken, "nothing to clean\n", "no Docker engine")
 }
 
-// TestDynamicBinary: what containers could not run is refused before anything starts, and
-// what needs none of them runs all the same.
+// TestDynamicBinary: a binary that cannot run in containers is refused before anything starts, and commands
+// without containers run all the same.
 func TestDynamicBinary(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -419,7 +419,7 @@ func TestDynamicBinary(t *testing.T) {
 	}
 }
 
-// TestExitCode: a code rides on an error, however deep.
+// TestExitCode: an exit code is found in an error, however deeply it is wrapped.
 func TestExitCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error

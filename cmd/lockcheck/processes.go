@@ -116,8 +116,8 @@ func launchCommand() *cobra.Command {
 	return cmd
 }
 
-// replicaCommand is the parent of a program of a user's application. It can be told what to start in a file, because
-// the engine starts it again after a kill, and nobody would tell it a second time.
+// replicaCommand is the parent of a program of a user's application. A file can tell it what to start,
+// because the engine starts it again after a kill, and no input would then tell it a second time.
 func replicaCommand(s *system) *cobra.Command {
 	var path string
 	run := func(_ context.Context, c replica.Config, input io.Reader, output io.Writer) error {

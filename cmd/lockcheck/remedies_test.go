@@ -9,8 +9,8 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// TestWithRemedies: after a violation each remedy that the lock supports is run, and the exit
-// code stays that of the run that was asked for; without one nothing is.
+// TestWithRemedies: after a violation each remedy that the lock supports is run, and the exit code stays that
+// of the first run. Without a violation no remedy is run.
 func TestWithRemedies(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

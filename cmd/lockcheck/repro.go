@@ -69,7 +69,7 @@ A reproduction can be a file, whose lock can be a lock file next to it, or which
 	return cmd
 }
 
-// listReproductions lists those in files and folders, or those that are built in.
+// listReproductions lists the reproductions in files and folders, or the built-in ones.
 func (s *system) listReproductions(paths []string) error {
 	all, err := repros.All()
 	if len(paths) > 0 {
@@ -180,7 +180,7 @@ func (f *seriesFlags) choose(all []suites.Experiment) (suites.Series, error) {
 	return suites.Series{Experiments: slices.Repeat(all, f.times), Machine: f.machine, Parallel: f.parallel}, f.any(all)
 }
 
-// any refuses a series of nothing.
+// any refuses an empty series.
 func (f *seriesFlags) any(chosen []suites.Experiment) error {
 	if len(chosen) == 0 {
 		return runs.BadFlag("only", f.only, "nothing matches")
@@ -239,7 +239,7 @@ func reproTableCommand(s *system) *cobra.Command {
 	return cmd
 }
 
-// experimentsIn are those in files and folders, or all that are built in.
+// experimentsIn returns the experiments in files and folders, or all built-in ones.
 func experimentsIn(paths []string) ([]suites.Experiment, error) {
 	if len(paths) > 0 {
 		return findings.InFiles(paths)

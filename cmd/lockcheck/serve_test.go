@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestServe: the address is printed, answers on this machine alone, and ends in good
-// order with the first Ctrl-C.
+// TestServe: the address is printed, answers only on this machine, and stops serving properly at the first
+// Ctrl-C.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
@@ -49,7 +49,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeRefused: what cannot be served is told at once.
+// TestServeRefused: what cannot be served is reported at once.
 func TestServeRefused(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

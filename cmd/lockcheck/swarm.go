@@ -193,7 +193,7 @@ func huntOfTask(flags *pflag.FlagSet) []string {
 	return append([]string{"hunt"}, forwarded(flags, "swarm", "swarm-image", "swarm-listen", "out", "store", "expect")...)
 }
 
-// newFolderAt is the path for a whole: the named folder, or a new one in the store. Neither exists
+// newFolderAt is the path for a whole: the named folder, or a new one in the store. The folder does not exist
 // afterwards.
 func newFolderAt(out, store, kind string) (string, error) {
 	if out == "" {
@@ -201,7 +201,7 @@ func newFolderAt(out, store, kind string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return path, os.Remove(path) // Merge makes it again
+		return path, os.Remove(path) // Merge makes the folder again
 	}
 	if _, err := os.Stat(out); err == nil {
 		return "", runs.BadFlag("out", out, "it exists already")

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestHuntOfTask: a task is told all of the hunt, and nothing of how it is spread, which it would refuse.
+// TestHuntOfTask: a task gets all flags of the hunt, except those that spread it, which the task would
+// refuse.
 func TestHuntOfTask(t *testing.T) {
 	parse := func(arguments ...string) (*huntFlags, *pflag.FlagSet) {
 		t.Helper()

@@ -330,8 +330,8 @@ func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// pausesNothing says that --pause has no effect. It comes after the error of the faults themselves, for advice that
-// repeats them has to work.
+// pausesNothing says that --pause has no effect. An error of the faults themselves comes first, because the
+// advice repeats the faults and must work.
 func (f *testFlags) pausesNothing() error {
 	o := f.Options
 	o.Pause = 0

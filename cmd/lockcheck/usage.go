@@ -51,7 +51,7 @@ func usageSections(cmd *cobra.Command, width int) (sections []string) {
 	return sections
 }
 
-// summaries has a line for each subcommand that is to be listed.
+// summaries has a line for each subcommand that is listed.
 func summaries(cmd *cobra.Command, name func(*cobra.Command) string, padding func(*cobra.Command) int, listed func(*cobra.Command) bool) (lines []string) {
 	for _, c := range cmd.Commands() {
 		if listed(c) {

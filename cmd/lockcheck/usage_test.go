@@ -8,8 +8,8 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// TestLinked: nothing in lockcheck executes a template, for that calls methods by name, and the linker would keep
-// every exported method of every library.
+// TestLinked: nothing in lockcheck executes a template. A template calls methods by name, so the linker would
+// keep every exported method of every library.
 func TestLinked(t *testing.T) {
 	binary, err := os.ReadFile(clustertest.Binary(t))
 	if err != nil {
