@@ -142,7 +142,7 @@ func TestAskOwnClient(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			events := out.events(t)
-			if len(events) != c.begun || c.begun > 0 && (events[0].F != history.Client || !strings.Contains(events[0].Error, "no such file")) {
+			if len(events) != c.begun || c.begun > 0 && (events[0].F != history.Client || !strings.Contains(events[0].Error, "there is no file /no/such/program")) {
 				t.Errorf("events %+v, want %d that says what is wrong", events, c.begun)
 			}
 		})

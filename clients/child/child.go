@@ -26,7 +26,7 @@ type Process struct {
 const outputTime = time.Second
 
 // Start starts a command. The kernel kills it at the latest when this process ends, even if this process is
-// killed.
+// killed. The error is a *StartError if lockcheck knows what the user can do about it.
 func Start(command *exec.Cmd) (*Process, error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = new(syscall.SysProcAttr)
@@ -42,7 +42,7 @@ func Start(command *exec.Cmd) (*Process, error) {
 	started := make(chan error)
 	go p.wait(command, started)
 	if err := <-started; err != nil {
-		return nil, err
+		return nil, startError(command, err)
 	}
 	return p, nil
 }
