@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"lockcheck/internal/yamlfile"
 )
 
 // Span is a length of time that may depend on the lease of the lock under test, so that one schedule fits
@@ -91,9 +93,13 @@ func (s Span) String() string {
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *Span) UnmarshalYAML(node *yaml.Node) error {
-	span, err := ParseSpan(node.Value)
+	text, err := yamlfile.Text(node, "3s or lease+1s")
 	if err != nil {
-		return fmt.Errorf("line %d: %w", node.Line, err)
+		return err
+	}
+	span, err := ParseSpan(text)
+	if err != nil {
+		return yamlfile.Wrong(node, err)
 	}
 	*s = span
 	return nil

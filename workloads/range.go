@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"lockcheck/internal/yamlfile"
 )
 
 // Range is a range of durations, from which one is drawn uniformly.
@@ -53,8 +55,12 @@ func (r *Range) Type() string { return "range" }
 
 // UnmarshalYAML accepts what ParseRange accepts.
 func (r *Range) UnmarshalYAML(node *yaml.Node) error {
-	if err := r.Set(node.Value); err != nil {
-		return fmt.Errorf("line %d: %w", node.Line, err)
+	text, err := yamlfile.Text(node, "50ms or 20ms-80ms")
+	if err != nil {
+		return err
+	}
+	if err := r.Set(text); err != nil {
+		return yamlfile.Wrong(node, err)
 	}
 	return nil
 }

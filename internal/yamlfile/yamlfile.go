@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func Parse(r io.Reader, into any) (*File, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it is empty")
 	case err != nil:
-		return nil, inWords(err, text)
+		return nil, inWords(err, text, into)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one YAML document")
@@ -123,12 +124,14 @@ func child(node *yaml.Node, part any) *yaml.Node {
 }
 
 // unknownKey matches the library's message, which names Go types that mean nothing to a reader of the file.
-var unknownKey = regexp.MustCompile(`field (.+) not found in type \S+$`)
+var unknownKey = regexp.MustCompile(`field (.+) not found in type (\S+)$`)
 
-// inWords says in the terms of the file what is wrong with a text.
-func inWords(err error, text []byte) error {
+// inWords says in the terms of the file what is wrong with a text that was read into a value.
+func inWords(err error, text []byte, into any) error {
 	var wrong *yaml.TypeError
-	switch {
+	switch value := asValueError(err); {
+	case value != nil:
+		return value.withKey(text)
 	case errors.As(err, &wrong):
 	case !place.MatchString(err.Error()): // the error comes from one of our UnmarshalYAML methods and has its line
 		return err
@@ -136,11 +139,12 @@ func inWords(err error, text []byte) error {
 		return fmt.Errorf("line %d: %s", lineOf(err, text), problem(err))
 	}
 	var lines []string
+	keys := make(map[string][]string)
+	keysOf(reflect.TypeOf(into), keys)
 	for _, line := range wrong.Errors {
-		line = unknownKey.ReplaceAllString(line, `there is no key "$1"`)
-		lines = append(lines, typeInWords(line, text))
+		lines = append(lines, typeInWords(unknownKeyInWords(line, keys), text, keys))
 	}
-	return errors.New(strings.Join(lines, "; "))
+	return errors.New(strings.ReplaceAll(strings.Join(lines, "; "), "?; ", "? "))
 }
 
 // place matches what precedes the problem in the library's message.
