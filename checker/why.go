@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -77,11 +78,14 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 		}
 		return cause{class: CauseValidity}
 	}
+	latest := r.latestLeaseEnd(a, granted)
 	stops := meeting(w.stops, from, to)
+	stopped := len(stops) > 0 && stops[0].from <= latest
 	cut, isCut := w.cutOffs.first(from, to)
+	isCut = isCut && cut.from <= latest
 	perhaps := r.endOf(a).byBelief() <= granted // of who was silent then nobody else is accused
 	switch {
-	case perhaps && len(stops) > 0 && r.header.Lease > 0:
+	case perhaps && stopped && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
 	case perhaps && isCut && connected(r.header) && r.lostServers(a, cut).fault != nil:
 		return r.lostServers(a, cut)
@@ -98,6 +102,28 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 		return cause{class: CauseClock}
 	}
 	return c
+}
+
+// latestLeaseEnd is the latest time by which the lease of a grant has run out: the service counts it from its last
+// answer at the latest. Who was stopped or cut off only after it had outlasted its lease before; without this, a slow
+// machine on which sections outlast their leases would blame the fault that came next. It is math.MaxInt64 where nobody
+// knows: without a lease, of a session that is renewed without a record, and after a renewal of unknown outcome.
+func (r *run) latestLeaseEnd(a *attempt, granted int64) int64 {
+	lease := r.header.Lease
+	if lease <= 0 || r.header.Session {
+		return math.MaxInt64
+	}
+	from := a.acquire.done
+	for _, c := range a.renewals() {
+		switch {
+		case c.failed() || c.invoke > granted:
+		case c.unknown():
+			return math.MaxInt64
+		default:
+			from = max(from, c.done)
+		}
+	}
+	return later(from, lease+time.Duration(clockAllowance(lease)))
 }
 
 // overrated says whether a holder took its lock for valid beyond a time by which its lease can have run

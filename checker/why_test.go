@@ -41,6 +41,13 @@ func TestWhy(t *testing.T) {
 		{"paused", CausePaused, "lease_end:107ms,stop:{from:20ms,resumed:148ms,to:149ms}", late().pause("f1", 20, 148, "w1")},
 		{"another one paused", CauseOutlasted, "lease_end:107ms", late().pause("f1", 20, 148, "w2")},
 		{"cut off", CauseCutOff, "cut:{from:20ms,", late().fault(cut, 20, 148)},
+		{"paused just before its lease must have run out", CausePaused, "stop:{from:113ms,", late().pause("f1", 113, 148, "w1")},
+		{"paused only after its lease had run out", CauseOutlasted, "lease_end:107ms", late().pause("f1", 118, 148, "w1")},
+		{"cut off only after its lease had run out", CauseOutlasted, "lease_end:107ms", late().fault(cut, 118, 148)},
+		{"paused only after its renewed lease had run out", CauseOutlasted, "lease_end:157ms", newScript().
+			acquire("w1", "a", 10, 11).renew("a", 60, 61).then(held("w2", "b", 170, 175)).notHeld("a", 180, 181).pause("f1", 166, 179, "w1")},
+		{"paused after its lease had run out, unless a renewal without an answer was heard late", CausePaused, "stop:{from:166ms,", newScript().
+			acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 160, history.Event{Type: history.Info}).then(held("w2", "b", 170, 175)).notHeld("a", 180, 181).pause("f1", 166, 179, "w1")},
 		{"a write held back", CauseInFlight, "held_back:f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
 		{"expired on arrival", CauseExpiredGrant, "", newScript().acquire("w1", "a", 10, 11).
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},

@@ -78,11 +78,11 @@ func Quantity(q checker.Quantity) string {
 func Cause(name string) string {
 	switch name {
 	case checker.CausePaused:
-		return "its lease can have ended before the next grant, and it was stopped between the end of its validity and that grant"
+		return "its lease can have ended before the next grant, and it was stopped between the end of its validity and that grant, by a stop that began before the lease was certainly over"
 	case checker.CauseCutOff:
-		return "its lease (without one, its connection) can have ended before the next grant, and it was out of reach by then"
+		return "its lease (without one, its connection) can have ended before the next grant, and it was out of reach by then, since before the lease was certainly over"
 	case checker.CauseOutlasted:
-		return "its lease can have ended before the next grant, and it was healthy then"
+		return "its lease can have ended before the next grant, and no stop or cut began before the lease was certainly over"
 	case checker.CauseValidity:
 		return "its lease can have ended before the next grant, and its client said that the lock was valid beyond that grant"
 	case checker.CauseInFlight:
