@@ -57,7 +57,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	holder, lease := e.Holder.Worker, "its lease may have run out from "+p.at(e.LeaseEnd)+" on"
 	switch cause {
 	case checker.CausePaused:
-		return fmt.Sprintf("%s was stopped from %s %s; %s", holder, p.at(e.Stop.From), p.resumed(*e.Stop), lease)
+		return fmt.Sprintf("%s was stopped %s; %s", holder, p.stopped(*e.Stop), lease)
 	case checker.CauseCutOff:
 		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
 	case checker.CauseOutlasted:
@@ -87,15 +87,16 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	return "the history does not show why another worker was granted the lock"
 }
 
-// resumed says when a stopped worker went on.
-func (p presenter) resumed(s checker.Stop) string {
+// stopped says when a worker was stopped and when it went on, as narrowly as the record tells.
+func (p presenter) stopped(s checker.Stop) string {
+	begin := p.at(s.From)
 	switch from, to := p.at(s.Resumed), p.at(s.To); {
 	case s.Resumed == 0:
-		return "to " + to
+		return "from " + begin + " to " + to
 	case from != to:
-		return fmt.Sprintf("until after %s, and ran again by %s", from, to)
+		return fmt.Sprintf("at %s and continued between %s and %s", begin, from, to)
 	default:
-		return "until it was continued at " + to
+		return "at " + begin + " and continued at " + to
 	}
 }
 

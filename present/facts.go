@@ -28,13 +28,13 @@ func (p presenter) aboutHolders(f checker.Fact) string {
 		o := p.results.Overlaps
 		return fmt.Sprintf("%s of holders (%s); longest %s", count(f.N, "overlap", "overlaps"), kindsOf(o), length(o.Longest))
 	case checker.FactSingleWorker:
-		return "a single worker cannot overlap with another; run at least 2 (--concurrency)"
+		return "a single worker cannot overlap with another; run at least 2 (--concurrency 2)"
 	case checker.FactPermitsForAll:
 		return "no worker can be one too many: there are permits for all"
 	case checker.FactGrantedMeanwhile:
 		return fmt.Sprintf("%s was granted %s at %s while %s had it; nothing more is known of that hold", name(f.Workers, 0), name(f.Keys, 0), p.at(f.At), name(f.Workers, 1))
 	case checker.FactNobodyTookTurns:
-		return "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"
+		return "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out" + p.moreChances()
 	case checker.FactHoldsApart:
 		if p.readers() {
 			return count(f.N, "hold", "holds") + ", no writer next to another holder"
@@ -208,13 +208,16 @@ func (p presenter) aboutRun(f checker.Fact) string {
 	case checker.FactCutOff:
 		return fmt.Sprintf("line %d of the history is cut off and was left out", f.N)
 	case checker.FactInterrupted:
-		return "the run was interrupted"
+		if p.results.Verdict == checker.Violation { // which stands
+			return "the run was interrupted before its end"
+		}
+		return "the run was interrupted before its end; run it again for a verdict"
 	case checker.FactTooFew:
 		what := count(f.N, "update was acknowledged", "updates were acknowledged")
 		if history.WritesNothing(p.header.Workload) {
 			what = count(f.N, "hold was released", "holds were released")
 		}
-		return fmt.Sprintf("only %s, %d are needed", what, f.Of)
+		return fmt.Sprintf("only %s, %d %s needed", what, f.Of, oneOrMany(f.Of, "is", "are")) + p.enoughWork(f.N, f.Of)
 	case checker.FactReadsRefused:
 		return fmt.Sprintf("the resource refused reads in %s (guard %s), although the lock was granted: %s",
 			count(f.N, "hold", "holds"), p.header.Guard, count(f.Of, "release succeeded", "releases succeeded"))

@@ -25,33 +25,25 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 	case checker.FactFaultsCovered:
 		return joined(append(p.coverage(), reaction(p.results.Faults))...)
 	case checker.FactNeverApplied:
-		return "no " + kind + " was ever applied"
+		return "no " + kind + " was ever applied" + p.moreChances()
 	case checker.FactNeverProven:
 		return "no " + kind + " could be proven"
 	case checker.FactMissedMoment:
-		return "no " + kind + " came at the moment that it was aimed at"
+		return "no " + kind + " came at the moment that it was aimed at" + p.moreChances()
 	case checker.FactMissedWorkers:
-		return "no " + kind + " hit a worker that held the lock or was about to"
+		return "no " + kind + " hit a worker that held the lock or was about to" + p.moreChances()
 	case checker.FactMissedHolders:
 		return "no " + kind + " hit a holder inside its section while another worker asked for the lock" + p.moreChances()
 	case checker.FactMissedOperations:
-		return "no " + kind + " of a server met an operation"
+		return "no " + kind + " of a server met an operation" + p.moreChances()
 	case checker.FactMissedPackets:
-		return "no " + kind + " met a packet"
+		return "no " + kind + " met a packet" + p.moreChances()
 	case checker.FactMissedAll:
-		return "no clock was moved while a worker held the lock or asked for it"
+		return "no clock was moved while a worker held the lock or asked for it" + p.moreChances()
 	case checker.FactEffectUnknown:
 		return "no " + kind + " is known to have mattered"
 	}
 	return ""
-}
-
-// moreChances says how a fault gets more chances to hit a holder whose lock another worker wants.
-func (p presenter) moreChances() string {
-	if p.header.Application == nil && len(p.header.Workers) == 1 {
-		return "; one worker has nobody to compete with: run at least 2 (--concurrency)"
-	}
-	return "; a longer --time-limit gives it more chances"
 }
 
 // coverage says per group how many faults counted.

@@ -64,13 +64,21 @@ func (p presenter) conclusion() string {
 		var reasons []string
 		// The assumptions come last in the findings, and are the most general reason. That reason goes first.
 		for _, f := range slices.Backward(p.results.Findings) {
-			if f.Required && f.Verdict == p.results.Verdict && !slices.Contains(reasons, f.Summary) {
+			if f.Required && f.Verdict == p.results.Verdict && !p.incomplete(f) && !slices.Contains(reasons, f.Summary) {
 				reasons = append(reasons, f.Summary)
 			}
 		}
 		return joined(reasons...)
 	}
 	return "no violation: " + joined(slices.Concat(p.tolerated(), []string{p.work()}, p.coverage())...)
+}
+
+// incomplete reports whether a property is undecided only because the run was interrupted before its faults, its updates
+// or its last reads. The interruption is reported once, and is no flaw of the run. A property that was required by name and
+// that the lock lacks is not incomplete.
+func (p presenter) incomplete(f checker.Finding) bool {
+	asked := len(f.Facts) > 0 && f.Facts[0].Kind == checker.FactRequired
+	return p.results.Interrupted && f.Verdict == checker.Undecided && f.Property != checker.Assumptions && !asked
 }
 
 // violated says how each required property was violated.
