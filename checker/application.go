@@ -64,6 +64,8 @@ type Seen struct {
 	Rows  []string `json:"rows,omitempty"` // the first MaxSeenRows of the answer, or of what it lacks
 	Count int64    `json:"count"`          // number of all such rows
 	Of    int64    `json:"of,omitempty"`   // how many were accepted, if some are missing
+	// Columns are the names of the columns of Rows, which tabs separate; nil if they have no names.
+	Columns []string `json:"columns,omitempty"`
 	// Faults were in force in that time or shortly before. Hit are the replicas that these faults paused, cut
 	// off or killed.
 	Faults []InForce `json:"faults,omitempty"`

@@ -91,6 +91,8 @@ type Answer struct {
 	// Rows are lines of output, or rows whose columns are separated by tabs. InvariantKept has all rows,
 	// other kinds only the first ones.
 	Rows []string `json:"rows,omitempty"`
+	// Columns are the names of the columns of Rows, if a database reported them; nil otherwise.
+	Columns []string `json:"columns,omitempty"`
 	// Count is the number of all rows. If an answer was too large and its first row decides, it is the number
 	// of rows read.
 	Count int64 `json:"count"`

@@ -52,7 +52,7 @@ func (p presenter) aboutReplicas(f checker.Fact) string {
 	case application.FactEndsUnsaid:
 		return "the app file describes no line that ends a hold (releasing or released)"
 	case application.FactNoHold:
-		return "no replica said that it held a key"
+		return "no replica said that it held a key; compare the pattern says.holding with what the replicas print"
 	case application.FactFewHolders:
 		return fmt.Sprintf("only %s ever held a key, so nothing shows that others are kept out", count(f.N, "holder", "holders"))
 	case application.FactHoldersOverlap:
@@ -74,7 +74,7 @@ func (p presenter) aboutReplicas(f checker.Fact) string {
 	case application.FactDoneOnce:
 		return count(f.N, "piece", "pieces") + " of work, none done twice"
 	case application.FactNothingDone:
-		return "no replica said that it did any work"
+		return "no replica said that it did any work; compare the pattern says.did with what the replicas print"
 	}
 	return ""
 }
@@ -84,13 +84,13 @@ func (p presenter) aboutApplication(f checker.Fact) string {
 	switch f.Kind {
 	case application.FactNoWork:
 		if f.N > 0 {
-			return fmt.Sprintf("only %s seen, %d are needed", count(f.N, "effect was", "effects were"), f.Of)
+			return fmt.Sprintf("only %s seen, %d are needed", count(f.N, "effect was", "effects were"), f.Of) + p.enoughWork(f.N, f.Of)
 		}
-		return "nothing shows that the application did any work"
+		return "nothing shows that the application did any work; say in the app file what does: load, says.did or work"
 	case application.FactFewReplicas:
-		return fmt.Sprintf("only %s started, 2 are needed", count(f.N, "replica", "replicas"))
+		return fmt.Sprintf("only %s started, 2 are needed; write app.replicas: 2 or more in the app file", count(f.N, "replica", "replicas"))
 	case application.FactNothingJudged:
-		return "the app file has no invariants and describes no lines, so there is nothing to judge"
+		return "the app file has no invariants and describes no lines, so there is nothing to judge; add an invariant"
 	case application.FactLinesLost:
 		return explained("lines of "+name(f.Workers, 0)+" are missing", f.Said)
 	case application.FactWorked:
@@ -154,13 +154,28 @@ func (p presenter) lasting(i checker.Incident) string {
 	return " (until " + p.at(i.To) + ")"
 }
 
-// rows joins the rows of an answer, with commas between the columns.
+// rows joins the rows of an answer, with commas between the columns and the names of the columns.
 func rows(s checker.Seen) string {
-	text := strings.Join(s.Rows, "; ")
+	var named []string
+	for _, row := range s.Rows {
+		named = append(named, namedRow(s.Columns, row))
+	}
+	text := strings.Join(named, "; ")
 	if more := s.Count - int64(len(s.Rows)); more > 0 && len(s.Rows) > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.ReplaceAll(text, "\t", ", ")
+	return text
+}
+
+// namedRow is a row with the names of its columns, or without them where they do not fit it: a value may have a tab.
+func namedRow(names []string, row string) string {
+	values := strings.Split(row, "\t")
+	if len(names) == len(values) {
+		for i, name := range names {
+			values[i] = name + " " + values[i]
+		}
+	}
+	return strings.Join(values, ", ")
 }
 
 // maxNamedFaults is how many faults a sentence names.

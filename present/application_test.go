@@ -69,7 +69,7 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactLongestGap, Keys: key, At: 15 * ms, Length: time.Second, Faults: []string{"f1"}}, "the longest gap between two answers was 1 s (billed, from 5 ms, during f1)"},
 		{applied(), checker.Fact{Kind: application.FactUnsaid, Said: "did"}, "the app file describes no line for did"},
 		{applied(), checker.Fact{Kind: application.FactEndsUnsaid}, "the app file describes no line that ends a hold (releasing or released)"},
-		{applied(), checker.Fact{Kind: application.FactNoHold}, "no replica said that it held a key"},
+		{applied(), checker.Fact{Kind: application.FactNoHold}, "no replica said that it held a key; compare the pattern says.holding with what the replicas print"},
 		{applied(), checker.Fact{Kind: application.FactFewHolders, N: 1}, "only 1 holder ever held a key, so nothing shows that others are kept out"},
 		{applied(), checker.Fact{Kind: application.FactHoldersOverlap, N: 2}, "2 holds began while another holder had the same key"},
 		{applied(), checker.Fact{Kind: application.FactHoldersApart, N: 2}, "2 holds, never two at once"},
@@ -80,11 +80,11 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactTokensLate, N: 1}, "1 hold was reported after one with a greater token, perhaps by a late line"},
 		{applied(), checker.Fact{Kind: application.FactDoneTwice, N: 2}, "2 pieces of work were done again"},
 		{applied(), checker.Fact{Kind: application.FactDoneOnce, N: 1}, "1 piece of work, none done twice"},
-		{applied(), checker.Fact{Kind: application.FactNothingDone}, "no replica said that it did any work"},
-		{applied(), checker.Fact{Kind: application.FactNoWork, Of: 1}, "nothing shows that the application did any work"},
-		{applied(), checker.Fact{Kind: application.FactNoWork, N: 1, Of: 2}, "only 1 effect was seen, 2 are needed"},
-		{applied(), checker.Fact{Kind: application.FactFewReplicas, N: 1}, "only 1 replica started, 2 are needed"},
-		{applied(), checker.Fact{Kind: application.FactNothingJudged}, "the app file has no invariants and describes no lines, so there is nothing to judge"},
+		{applied(), checker.Fact{Kind: application.FactNothingDone}, "no replica said that it did any work; compare the pattern says.did with what the replicas print"},
+		{applied(), checker.Fact{Kind: application.FactNoWork, Of: 1}, "nothing shows that the application did any work; say in the app file what does: load, says.did or work"},
+		{applied(), checker.Fact{Kind: application.FactNoWork, N: 1, Of: 2}, "only 1 effect was seen, 2 are needed; run it with a longer --time-limit, or ask for less with --min-ops 1"},
+		{applied(), checker.Fact{Kind: application.FactFewReplicas, N: 1}, "only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file"},
+		{applied(), checker.Fact{Kind: application.FactNothingJudged}, "the app file has no invariants and describes no lines, so there is nothing to judge; add an invariant"},
 		{applied(), checker.Fact{Kind: application.FactLinesLost, Workers: []string{"b1"}, Said: "too many"}, "lines of b1 are missing: too many"},
 		{worked, checker.Fact{Kind: application.FactWorked}, "3 replicas, 1 restart, 2 holds, 3 effects, 4 accepted pieces of work"},
 	} {
@@ -110,6 +110,8 @@ func TestApplicationIncidents(t *testing.T) {
 		want     string
 	}{
 		{checker.Incident{Kind: application.KindRepeatedWork, Key: "billed", Seen: row}, "invariant billed did not hold: job-17, 2"},
+		{checker.Incident{Kind: application.KindRepeatedWork, Key: "billed", Seen: &checker.Seen{Rows: []string{"job-17\t2"}, Columns: []string{"job", "count"}, Count: 1}}, "invariant billed did not hold: job job-17, count 2"},
+		{checker.Incident{Kind: application.KindNever, Key: "billed", Seen: &checker.Seen{Rows: []string{"a\tb\tc"}, Columns: []string{"job", "count"}, Count: 1}}, "invariant billed did not hold: a, b, c"},
 		{checker.Incident{Kind: application.KindNever, Key: "billed", From: 15 * ms, To: 20 * ms, Seen: &checker.Seen{Rows: []string{"a", "b"}, Count: 7}}, "invariant billed did not hold: a; b and 5 more (until 10 ms)"},
 		{checker.Incident{Kind: application.KindNever, Key: "billed", Seen: &checker.Seen{}}, "invariant billed did not hold"},
 		{checker.Incident{Kind: application.KindAlways, Key: "billed", Seen: &checker.Seen{}}, "invariant billed did not hold: its answer was empty"},
@@ -189,7 +191,7 @@ func TestRenderApplication(t *testing.T) {
 			"No violation: 40 answers to 2 invariants held; the longest gap between two answers was 1 s (billed, from 5 ms); 2 replicas, 3 effects; 1 of 1 kill fault proven and exercised."},
 		{"tolerated", checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{overlap}}, "No violation: 1 hold began while another holder had the same key; 2 replicas, 3 effects."},
 		{"violated", checker.Results{Verdict: checker.Violation, Findings: []checker.Finding{violated, twice}}, "Invariant billed did not hold, first seen at 5 ms; 1 piece of work was done again."},
-		{"undecided", checker.Results{Verdict: checker.Undecided, Findings: []checker.Finding{{Property: checker.Assumptions, Verdict: checker.Undecided, Required: true, Facts: []checker.Fact{{Kind: application.FactFewReplicas, N: 1}}}}}, "Only 1 replica started, 2 are needed."},
+		{"undecided", checker.Results{Verdict: checker.Undecided, Findings: []checker.Finding{{Property: checker.Assumptions, Verdict: checker.Undecided, Required: true, Facts: []checker.Fact{{Kind: application.FactFewReplicas, N: 1}}}}}, "Only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file."},
 	} {
 		c.results.Begin = 10 * ms
 		c.results.Application = &checker.ApplicationSummary{Replicas: make([]checker.ReplicaSummary, 2), Effects: 3}

@@ -22,7 +22,7 @@ func (p presenter) longer(times float64) string {
 	return "--time-limit " + (longer + 5*time.Second - 1).Truncate(5*time.Second).String()
 }
 
-// moreChances says what lets faults of a kind matter that never did.
+// moreChances says how faults of a kind that never mattered get more chances.
 func (p presenter) moreChances() string {
 	switch {
 	case p.undirected():

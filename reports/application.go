@@ -25,7 +25,7 @@ func applicationMain(rec *record, h *history.History, r checker.Results) g.Node 
 		counterexample(r),
 		picture,
 		remediesSection(adviceFor(h.Header, r), true),
-		invariantsSection(r),
+		invariantsSection(h.Header, r),
 		findingsSection(r),
 		incidentsSection(r, closeUps{}, drawn),
 		rec.faultsSection(h.Header, r.Faults),
@@ -51,9 +51,13 @@ func counterexample(r checker.Results) g.Node {
 		g.If(i.Why != "", html.P(html.B(g.Text("Why: ")), g.Text(withCause(shorten(clean(i.Why), maxIncidentText), i)+"."))))
 }
 
-func invariantsSection(r checker.Results) g.Node {
+func invariantsSection(h history.Header, r checker.Results) g.Node {
 	if len(r.Application.Invariants) == 0 {
 		return nil
+	}
+	questions := make(map[string]string)
+	for _, i := range h.Application.Invariants {
+		questions[i.Name] = question(i)
 	}
 	return Section("Invariants", Wide("Table of invariants", html.Table(
 		html.Caption(g.Text("How often each was asked, and the longest time in which nothing is known of it: what became false and true again within it was not seen.")),
@@ -70,9 +74,22 @@ func invariantsSection(r checker.Results) g.Node {
 			if i.Said != "" {
 				unknown += ": " + shorten(clean(i.Said), maxEvidence)
 			}
-			return html.Tr(RowHead(g.Text(shorten(clean(i.Name), 60))), html.Td(g.Text(clean(i.Kind))), html.Td(g.Text(Grouped(i.Asked))), html.Td(g.Text(Grouped(i.Held))),
+			asked := g.If(questions[i.Name] != "", g.Group{html.Br(), html.Code(g.Text(questions[i.Name]))})
+			return html.Tr(RowHead(g.Text(shorten(clean(i.Name), 60)), asked), html.Td(g.Text(clean(i.Kind))), html.Td(g.Text(Grouped(i.Asked))), html.Td(g.Text(Grouped(i.Held))),
 				html.Td(g.Text(Grouped(i.Violated))), html.Td(g.Text(unknown)), html.Td(g.Text(gap)))
 		})))))
+}
+
+// maxQuestion is how much of a question is shown, in characters.
+const maxQuestion = 300
+
+// question is what an invariant asks, and whom.
+func question(i history.Invariant) string {
+	text := shorten(clean(i.Question), maxQuestion)
+	if i.On != "" {
+		text += " (on " + clean(i.On) + ")"
+	}
+	return text
 }
 
 func replicasSection(r checker.Results) g.Node {

@@ -24,7 +24,7 @@ func billing(t *testing.T, more ...history.Event) (*history.History, checker.Res
 		Format: history.Format, Schema: history.SchemaVersion, Version: "test", Lock: "billing <b>", Workload: history.WorkloadApplication, Faults: []string{history.Pause},
 		Application: &history.Application{
 			Replicas:   []string{"b1", "b2"},
-			Invariants: []history.Invariant{{Name: "billed", Kind: history.InvariantOnce}, {Name: "paid", Kind: history.InvariantKept}},
+			Invariants: []history.Invariant{{Name: "billed", Kind: history.InvariantOnce, Question: "SELECT job, n <b> FROM bills", On: "postgres"}, {Name: "paid", Kind: history.InvariantKept}},
 			Says:       map[history.Function][]string{history.Holding: nil, history.Releasing: nil, history.Did: nil, history.Accepted: nil},
 		},
 	}}
@@ -35,7 +35,7 @@ func billing(t *testing.T, more ...history.Event) (*history.History, checker.Res
 	answer := func(ms int, name string, outcome history.Type, rows ...string) {
 		e := history.Event{Process: history.Asker, Type: outcome, F: history.Asked, Key: name, From: at(ms), Time: at(ms)}
 		if e.Error = "connection refused"; outcome != history.Info {
-			e.Answer, e.Error = &history.Answer{Rows: rows, Count: int64(len(rows))}, ""
+			e.Answer, e.Error = &history.Answer{Rows: rows, Columns: []string{"job", "n"}, Count: int64(len(rows))}, ""
 		}
 		h.Events = append(h.Events, e)
 	}
@@ -93,10 +93,13 @@ func TestApplicationReports(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		text := out.String()
-		for _, want := range []string{"nvariant billed did not hold", "job-17 was done by b2, and again 20 ms later by b1"} {
+		for _, want := range []string{"nvariant billed did not hold", "job job-17, n 2", "job-17 was done by b2, and again 20 ms later by b1"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, text)
 			}
+		}
+		if name == "page" && !strings.Contains(text, "<code>SELECT job, n &lt;b&gt; FROM bills (on postgres)</code>") {
+			t.Errorf("the page lacks the question of an invariant:\n%s", text)
 		}
 		if name == "json" {
 			continue // the figures of locks are there, and zero

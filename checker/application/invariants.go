@@ -177,7 +177,7 @@ func (w *watch) once() {
 			for _, row := range e.Answer.Rows {
 				if !seen[row] {
 					seen[row] = true
-					w.violated(KindRepeatedWork, e, held, e.Time, &history.Answer{Rows: []string{row}, Count: 1})
+					w.violated(KindRepeatedWork, e, held, e.Time, &history.Answer{Rows: []string{row}, Columns: e.Answer.Columns, Count: 1})
 				}
 			}
 			if len(e.Answer.Rows) == 0 && !nameless {
@@ -280,7 +280,7 @@ func (w *watch) add(kind checker.IncidentKind, e *history.Event, held, until int
 		w.first = e.Time
 	}
 	w.found.Add(w.Name, e.Time, "", func() checker.Incident {
-		s := &checker.Seen{Invariant: w.Kind, Held: held, Rows: slices.Clone(a.Rows[:min(len(a.Rows), checker.MaxSeenRows)]), Count: a.Count}
+		s := &checker.Seen{Invariant: w.Kind, Held: held, Rows: slices.Clone(a.Rows[:min(len(a.Rows), checker.MaxSeenRows)]), Columns: a.Columns, Count: a.Count}
 		if kind == KindNotKept {
 			s.Of = w.acceptedWork()
 		} else {

@@ -188,6 +188,31 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestColumns: the names of columns are kept of a counterexample, and only where they fit its rows.
+func TestColumns(t *testing.T) {
+	for _, c := range []struct {
+		kind  string
+		names []string
+		want  string
+	}{
+		{history.InvariantOnce, []string{"job", "count"}, "job count"},
+		{history.InvariantKept, []string{"job"}, ""},
+		{history.InvariantOnce, []string{"a\tb", "c"}, ""},
+		{history.InvariantOnce, []string{strings.Repeat("x", maxColumnName+1)}, ""},
+		{history.InvariantOnce, slices.Repeat([]string{"x"}, maxColumns+1), ""},
+	} {
+		a := &answer{kind: c.kind}
+		a.name(c.names)
+		if err := a.add("row"); err != nil {
+			t.Fatal(err)
+		}
+		a.verdict()
+		if got := strings.Join(a.Columns, " "); got != c.want {
+			t.Errorf("%s of %.40q: %q, want %q", c.kind, c.names, got, c.want)
+		}
+	}
+}
+
 // TestTooLarge: an answer beyond the bounds is one only where the rows that were read decide.
 func TestTooLarge(t *testing.T) {
 	rows := strings.Repeat("row\n", maxRows)

@@ -232,7 +232,7 @@ func sqlHistory(t *testing.T, node *clusters.Node, d database, do func(string)) 
 	a.answers(history.InvariantOnce, history.OK)
 	a.answers(history.InvariantEventually, history.Fail)
 	do("INSERT INTO bills VALUES ('job-1', 7)")
-	if e := a.answers(history.InvariantOnce, history.Fail); len(e.Answer.Rows) != 1 || e.Answer.Rows[0] != "job-1" {
+	if e := a.answers(history.InvariantOnce, history.Fail); len(e.Answer.Rows) != 1 || e.Answer.Rows[0] != "job-1" || len(e.Answer.Columns) != 1 {
 		t.Errorf("the counterexample is %+v", e.Answer)
 	}
 	a.answers(history.InvariantEventually, history.OK)

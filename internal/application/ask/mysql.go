@@ -113,6 +113,7 @@ func addRows(rows *sql.Rows, a *answer) error {
 	if len(names) == 0 {
 		return errors.New("the statement returns no rows, so it is no question")
 	}
+	a.name(names)
 	values, places := make([]sql.RawBytes, len(names)), make([]any, len(names))
 	for i := range values {
 		places[i] = &values[i]

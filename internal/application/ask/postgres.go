@@ -60,6 +60,7 @@ func (p *postgres) ask(ctx context.Context, a *answer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result := p.conn.ExecParams(ctx, p.query, nil, nil, nil, nil)
+	a.name(pgColumns(result.FieldDescriptions()))
 	for result.NextRow() {
 		if err := a.add(pgRow(result.Values())); err != nil {
 			cancel() // or Close would read all that is left
@@ -76,6 +77,14 @@ func (p *postgres) ask(ctx context.Context, a *answer) error {
 		err = errTooLarge
 	}
 	return a.bounded(p.conns.bounded(err))
+}
+
+func pgColumns(fields []pgconn.FieldDescription) []string {
+	names := make([]string, len(fields))
+	for i, field := range fields {
+		names[i] = field.Name
+	}
+	return names
 }
 
 func pgRow(values [][]byte) string {
