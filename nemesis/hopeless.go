@@ -91,7 +91,7 @@ func (r resolver) wouldKillTooMany(step Step) error {
 	enough := victims + LeastAlive
 	switch {
 	case step.Target == roleWorkers, word == roleAll && of != "":
-		return wrong("target", "%w: %q would kill every worker, and at least %d must stay alive; %s", errTooFewWorkers, step.Target, LeastAlive, r.killable())
+		return advised("target", "; "+r.killable(), "%w: %q would kill every worker, and at least %d must stay alive", errTooFewWorkers, step.Target, LeastAlive)
 	case word == roleMajority: // a majority grows with the number of workers
 		enough = 2*LeastAlive + 1
 	}

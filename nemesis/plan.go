@@ -13,7 +13,7 @@ import (
 // Plan returns why the schedule cannot be executed here, before anything is done. A role that only the run can
 // resolve is checked on every node that it may mean.
 func (n *Nemesis) Plan() error {
-	for _, step := range n.Schedule.Steps {
+	for i, step := range n.Schedule.Steps {
 		if _, known := KindByName(step.Fault); !known {
 			return &UnknownKindError{Name: step.Fault}
 		}
@@ -23,15 +23,15 @@ func (n *Nemesis) Plan() error {
 			err = nobody
 		}
 		if err != nil {
-			return fmt.Errorf("step %q: %w", step.ID, err)
+			return &StepError{i, step.ID, err}
 		}
 	}
-	for _, step := range n.Schedule.Steps {
+	for i, step := range n.Schedule.Steps {
 		if n.unsupported(step) != nil {
 			continue // the step may be left out
 		}
 		if err := n.hopeless(step); err != nil {
-			return fmt.Errorf("step %q: %w", step.ID, err)
+			return &StepError{i, step.ID, err}
 		}
 	}
 	for _, unsupported := range n.Unsupported() {

@@ -12,12 +12,6 @@ import (
 	"lockcheck/internal/spelling"
 )
 
-// Request asks for a kind of fault in a random schedule.
-type Request struct {
-	Fault  string
-	Target string // "" for the kind's default
-}
-
 // ParseRequests reads a list such as "pause,clock" or "pause:one server". "none" and "" are the empty list.
 func ParseRequests(text string) ([]Request, error) {
 	if text == "" || text == "none" {
@@ -27,7 +21,7 @@ func ParseRequests(text string) ([]Request, error) {
 	for _, item := range strings.Split(text, ",") {
 		fault, target, _ := strings.Cut(strings.TrimSpace(item), ":")
 		if _, known := KindByName(fault); !known {
-			return nil, &UnknownKindError{Name: fault}
+			return nil, &UnknownKindError{Name: fault, meant: meantRequest(strings.TrimSpace(item), requests)}
 		}
 		requests = append(requests, Request{Fault: fault, Target: strings.TrimSpace(target)})
 	}
@@ -35,9 +29,15 @@ func ParseRequests(text string) ([]Request, error) {
 }
 
 // UnknownKindError names a fault that does not exist.
-type UnknownKindError struct{ Name string }
+type UnknownKindError struct {
+	Name  string
+	meant string // the requests that the user probably meant; "" if only the spelling may be wrong
+}
 
 func (e *UnknownKindError) Error() string {
+	if e.meant != "" {
+		return fmt.Sprintf("unknown fault %q; write %s", e.Name, e.meant)
+	}
 	return (&spelling.UnknownError{What: "fault", Name: e.Name, Known: KindNames()}).Error()
 }
 

@@ -83,6 +83,9 @@ func ReadSchedule(r io.Reader) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, fmt.Errorf("schedule: %w", err)
 	}
+	if schedule.Steps == nil {
+		return Schedule{}, errors.New("schedule: it has no steps; write steps: and a list of faults below it, or steps: [] for none")
+	}
 	schedule.Executed = nil
 	for i := range schedule.Steps {
 		step := &schedule.Steps[i]
@@ -131,12 +134,12 @@ func (s *Schedule) Check() error {
 			step.ID = fmt.Sprintf("%s-%d", step.Fault, i+1)
 		}
 		if known[step.ID] {
-			return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("id", "another step has it")})
+			return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("id", "another step has it; give each step its own")})
 		}
 		for _, id := range step.Needs {
 			// Only earlier steps: steps that need each other would never begin.
 			if !known[id] {
-				return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("needs", "%q is no step before it", id)})
+				return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("needs", "%q is no step before it; name the id of an earlier step", id)})
 			}
 		}
 		known[step.ID] = true
@@ -163,19 +166,19 @@ func (s *Step) check() error {
 	}
 	switch {
 	case strings.ContainsAny(s.ID, " \t\n?"):
-		return wrong("id", "must be one word without a question mark")
+		return wrong("id", "%q must be one word without a question mark, as in pause-1", s.ID)
 	case s.When != "" && !slices.Contains(Moments(), s.When):
 		return wrong("when", "%q is unknown (there are %s)%s", s.When, strings.Join(Moments(), ", "), spelling.Hint(s.When, Moments()))
 	case s.Of != "" && !s.ofWorker():
-		return wrong("of", "goes with when:, and the moment of a worker")
+		return wrong("of", "goes with when:, and the moment of a worker; add when: holding, or leave of out")
 	case !s.Into.IsZero() && (s.When == "" || history.CallOf(s.When) != ""):
-		return wrong("into", "goes with when: holding, queued, lost or failover")
+		return wrong("into", "goes with when: holding, queued, lost or failover; add one, or leave into out")
 	case (s.Target == roleActor || s.From == roleActor) && !s.ofWorker():
-		return wrong("target", "%s goes with when:, and the moment of a worker", roleActor)
+		return advised("target", "; add when: acquiring, for example, or write holder", "%s is the worker whose moment a step waits for", roleActor)
 	case !s.Into.IsZero() && s.Into.neverPositive():
 		return wrong("into", "must not be negative")
 	case s.For.neverPositive() && !(kind.Momentary && s.For.IsZero()):
-		return wrong("for", "must be positive")
+		return wrong("for", "must be positive; say how long the fault lasts, as in for: 3s or for: lease+1s")
 	case !s.Every.IsZero() && s.Every.neverPositive():
 		return wrong("every", "must not be negative")
 	case !s.After.IsZero() && s.After.neverPositive():
@@ -183,19 +186,19 @@ func (s *Step) check() error {
 	case s.Times < 0:
 		return wrong("times", "must not be negative")
 	case s.Times != 0 && s.Every.IsZero():
-		return wrong("times", "goes with every:")
+		return wrong("times", "goes with every:; add it, as in every: 5s, or leave times out")
 	case kind.uses(UsesStep) && s.Step.IsZero():
-		return wrong("step", "a clock must be moved by some time")
+		return wrong("step", "a clock must be moved by some time, as in step: 10s or step: -10s")
 	case !kind.uses(UsesStep) && !s.Step.IsZero():
-		return wrong("step", "only for a clock")
+		return wrong("step", "only faults that move a clock have it; leave it out")
 	case !kind.uses(UsesFrom) && s.From != "":
-		return wrong("from", "only for faults between nodes")
+		return wrong("from", "only faults between nodes, such as partition, have it; leave it out")
 	case shape(s.Target) && !kind.uses(UsesFrom):
-		return wrong("target", "%s is only for faults between nodes", s.Target)
+		return advised("target", "; write holder, one or n1", "%s is only for faults between nodes, such as partition", s.Target)
 	case !canMean(s.Target):
-		return wrong("target", "%q is neither a role nor the name of a node%s", s.Target, spelling.Hint(s.Target, roles()))
+		return unknownTarget("target", s.Target)
 	case s.From != "" && !canMean(s.From):
-		return wrong("from", "%q is neither a role nor the name of a node%s", s.From, spelling.Hint(s.From, roles()))
+		return unknownTarget("from", s.From)
 	}
 	if err := s.checkSpeed(kind); err != nil {
 		return err
@@ -203,8 +206,18 @@ func (s *Step) check() error {
 	return s.checkPackets(kind)
 }
 
+// unknownTarget is the error of a field that names no target.
+func unknownTarget(field, target string) error {
+	return advised(field, spelling.Hint(target, roles()), "%q is neither a role nor the name of a node", target)
+}
+
 // ofWorker says whether the step waits for a moment of a worker.
 func (s Step) ofWorker() bool { return s.When != "" && s.When != WhenFailover }
+
+// advised is an error about a field of a step, with advice on what to write in a schedule.
+func advised(field, advice, format string, args ...any) error {
+	return &yamlfile.FieldError{Field: field, Err: &advisedError{fmt.Errorf(format, args...), advice}}
+}
 
 // wrong is an error about a field of a step.
 func wrong(field, format string, args ...any) error {

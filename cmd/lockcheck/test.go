@@ -118,6 +118,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err != nil {
 		return err
 	}
+	s.tellFaultless(f, o.Schedule)
 	if err := least("test-count", f.count, 1); err != nil {
 		return err
 	}
@@ -127,10 +128,15 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err := s.machine(&o.Machine); err != nil {
 		return err
 	}
-	if o.Schedule != nil && len(o.Schedule.Steps) == 0 {
-		fmt.Fprintf(s.stderr, "%s has no steps, so no fault is injected.\n", f.schedule)
-	}
 	return f.inFile(s.testWith(cmd.Context(), o, f, expect))
+}
+
+// tellFaultless says before anything starts that a schedule has no faults: a valid run would show nothing of them. It is
+// no error, for it repeats a run without faults.
+func (s *system) tellFaultless(f *testFlags, schedule *nemesis.Schedule) {
+	if schedule != nil && len(schedule.Steps) == 0 {
+		fmt.Fprintf(s.stderr, "lockcheck: %s has no steps: this run injects no faults, as with --nemesis none; list faults under steps, or write --nemesis pause instead of --schedule\n", f.schedule)
+	}
 }
 
 // inFile names the schedule file in an error about its steps.
@@ -273,7 +279,7 @@ func (f *testFlags) options(flags *pflag.FlagSet) (runs.Options, error) {
 	o.Parameters = make(map[string]string)
 	flags.Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
 	if flags.Changed("ttl") && f.TTL <= 0 {
-		return o, runs.BadFlag("ttl", f.TTL, "a lease must be positive")
+		return o, runs.BadFlag("ttl", f.TTL, "a lease must be positive, as in --ttl 2s")
 	}
 	if flags.Changed("time-limit") && f.TimeLimit <= 0 {
 		return o, runs.BadFlag("time-limit", f.TimeLimit, "it must be positive; without it the run is long enough for its faults")

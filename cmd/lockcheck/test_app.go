@@ -27,6 +27,7 @@ func (s *system) testApplication(cmd *cobra.Command, f *testFlags, expect checke
 	if err != nil {
 		return err
 	}
+	s.tellFaultless(f, o.Schedule)
 	if err := s.machine(&o.Machine); err != nil {
 		return err
 	}

@@ -109,7 +109,8 @@ func prepareApplication(o ApplicationOptions) (*appTest, error) {
 	t.recovery = max(t.App.Lease+settleTime, t.longestWithin()+time.Second)
 	t.TimeLimit = cmp.Or(t.TimeLimit, defaultActive+t.recovery)
 	if t.TimeLimit <= t.recovery {
-		return nil, BadFlag("time-limit", t.TimeLimit, "the time without faults at the end alone takes %s: the lease of the app file and what its invariants may take", t.recovery)
+		return nil, BadFlag("time-limit", t.TimeLimit, "the time without faults at the end alone takes %s: the lease of the app file and what its invariants may take; write --time-limit %s, or omit it",
+			t.recovery, roomy(t.recovery, defaultActive/2))
 	}
 	if err := t.plan(); err != nil {
 		return nil, err
@@ -148,11 +149,36 @@ func (t *appTest) plan() (err error) {
 	for i, r := range requests {
 		requests[i].Target = t.target(r)
 	}
+	servers, workers := t.plannedNodes()
+	if err := badRequest(ofReplicas(nemesis.CheckRequests(requests, t.environment(servers, workers)))); err != nil {
+		return err
+	}
 	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.App.Lease, Pause: t.Pause}, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
 	return nil
+}
+
+// ofReplicas names the targets in an error as users of applications write them, who know of no workers.
+func ofReplicas(err error) error {
+	var refused *nemesis.RequestError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var others []nemesis.Request
+	for _, r := range refused.Others {
+		switch r.Target {
+		case "one worker":
+			r.Target = "replica"
+		case "all workers":
+			r.Target = "replicas"
+		case "minority workers", "majority workers":
+			continue
+		}
+		others = append(others, r)
+	}
+	return &nemesis.RequestError{Request: refused.Request, Err: refused.Err, Others: others}
 }
 
 // target is what a fault of a random schedule hits: replicas, by the roles of workers, unless the user named others.
@@ -320,7 +346,10 @@ func (r *appRun) header(ctx context.Context, started bool) history.Header {
 	if !started {
 		return h
 	}
-	h.Images, h.Source = r.cluster.Images(), r.cluster.Source()
+	h.Images = r.cluster.Images()
+	if r.spec.OnDocker() {
+		h.Source = "images that the app file names"
+	}
 	for _, server := range r.cluster.Servers() {
 		h.Servers = append(h.Servers, server.Name)
 	}

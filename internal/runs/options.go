@@ -161,14 +161,14 @@ func prepare(o Options) (*test, error) {
 		return nil, err
 	}
 	if t.guard() == workloads.Database && slices.Contains(t.schedule.Faults(), history.DelayWrite) {
-		return nil, BadFlag("guard", t.Guard, "%s delays writes to the resource, and this guard has none", history.DelayWrite)
+		return nil, BadFlag("guard", t.Guard, "%s delays writes to the resource, and this guard has none; use another guard, or leave %s out of the faults", history.DelayWrite, history.DelayWrite)
 	}
 	if err := t.settle(); err != nil {
 		return nil, err
 	}
 	if fault, least := t.schedule.Least(t.effective); least > t.active() {
-		return nil, BadFlag("time-limit", t.TimeLimit, "it leaves %s for faults, and %s needs %s; write --time-limit %s",
-			t.active(), fault, least, t.longEnough(least))
+		return nil, BadFlag("time-limit", t.TimeLimit, "it leaves %s for faults, and %s needs %s; write --time-limit %s, or omit it",
+			t.active(), fault, least, roomy(t.recovery, least))
 	}
 	return t, nil
 }
@@ -193,6 +193,13 @@ func (t *test) planInTime() error {
 // longEnough is a time limit that leaves some time for faults.
 func (t *test) longEnough(active time.Duration) time.Duration {
 	return (t.recovery + active + time.Second - 1).Truncate(time.Second)
+}
+
+// roomy is a time limit with room for faults that take some time. With the bare minimum a busy machine would not get to
+// them.
+func roomy(recovery, least time.Duration) time.Duration {
+	const spare, step = 5 * time.Second, 5 * time.Second
+	return (recovery + least + max(spare, least/2) + step - 1).Truncate(step)
 }
 
 // Outline is what is known of a test before it runs.
@@ -289,11 +296,28 @@ func (t *test) plan() error {
 	if t.effective == 0 {
 		env.Silence = t.info.Grace
 	}
+	if err := t.checkRequests(requests); err != nil {
+		return err
+	}
 	t.schedule, err = nemesis.Random(t.Seed, requests, env, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
 	return nil
+}
+
+// checkRequests refuses targets that random faults cannot have here.
+func (t *test) checkRequests(requests []nemesis.Request) error {
+	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
+	return badRequest(nemesis.CheckRequests(requests, t.environment(servers, workers)))
+}
+
+// badRequest is the error of --nemesis for a fault that cannot be requested; nil for nil.
+func badRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UsageError{Err: fmt.Errorf("--nemesis %w", err), About: "nemesis"}
 }
 
 // recoversOnly returns an error that says that the time limit leaves no time for faults, and which limit
@@ -305,7 +329,7 @@ func (t *test) recoversOnly() error {
 		return err
 	}
 	_, least := longer.schedule.Least(t.effective)
-	return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s; write --time-limit %s", t.recovery, t.longEnough(max(least, time.Second)))
+	return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s; write --time-limit %s, or omit it", t.recovery, roomy(t.recovery, least))
 }
 
 // shortestHold is the least time that any worker holds the lock, or less if its lease ends before.

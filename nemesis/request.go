@@ -1,0 +1,156 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"lockcheck/clusters"
+	"lockcheck/internal/spelling"
+	"lockcheck/internal/yamlfile"
+)
+
+// Request asks for a kind of fault in a random schedule.
+type Request struct {
+	Fault  string
+	Target string // "" for what the kind prefers
+}
+
+// String writes the request as a shell takes it, so that messages can be copied.
+func (r Request) String() string {
+	text := r.Fault
+	if r.Target != "" {
+		text += ":" + r.Target
+	}
+	if strings.Contains(text, " ") {
+		return `"` + text + `"`
+	}
+	return text
+}
+
+// RequestError says why a fault cannot hit the target that was asked for, in the form of the request: who wrote
+// kill:foo knows nothing of the steps that are made of it.
+type RequestError struct {
+	Request Request
+	Err     error
+	Others  []Request // for the same fault, which can be carried out here
+}
+
+func (e *RequestError) Error() string {
+	text := fmt.Sprintf("%s: %v", e.Request, e.Err)
+	var targets []string
+	for _, other := range e.Others {
+		targets = append(targets, other.Target)
+	}
+	near := spelling.Nearest(e.Request.Target, targets)
+	switch {
+	case near != "" && !canMean(e.Request.Target):
+		return fmt.Sprintf("%s; did you mean %s?", text, Request{Fault: e.Request.Fault, Target: near})
+	case len(e.Others) == 0:
+		return text
+	}
+	return text + "; here write one of " + strings.Join(e.written(), ", ")
+}
+
+// written lists the other requests, of those with names of nodes the first and the last of a row.
+func (e *RequestError) written() []string {
+	var all []string
+	named := func(i int) bool { return i < len(e.Others) && namesPattern.MatchString(e.Others[i].Target) }
+	for i, other := range e.Others {
+		sameRow := func(j int) bool { return named(i) && named(j) && e.Others[j].Target[0] == other.Target[0] }
+		switch {
+		case i == 0 || !sameRow(i-1):
+			all = append(all, other.String())
+		case !sameRow(i + 1):
+			all[len(all)-1] += " to " + other.String()
+		}
+	}
+	return all
+}
+
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// CheckRequests returns a *RequestError for the first request whose target makes no sense in an environment. A fault
+// that is only not supported there is left to Plan, for such faults can be left out.
+func CheckRequests(requests []Request, env Environment) error {
+	for _, request := range requests {
+		err := request.refused(env)
+		var unsupported *UnsupportedError
+		if err != nil && !errors.As(err, &unsupported) {
+			return &RequestError{Request: request, Err: err, Others: env.Requests(request.Fault)}
+		}
+	}
+	return nil
+}
+
+// refused says why a request cannot be carried out; nil if it can.
+func (r Request) refused(env Environment) error {
+	step := randomStep(rand.New(rand.NewPCG(0, 0)), r, env)
+	if err := step.check(); err != nil {
+		return bare(err)
+	}
+	plan := Nemesis{Environment: env, Schedule: Schedule{Steps: []Step{step}}}
+	return bare(plan.Plan())
+}
+
+// bare leaves out which step and which of its fields an error is about, and what to write there instead: a request has
+// no steps.
+func bare(err error) error {
+	var step *StepError
+	if errors.As(err, &step) {
+		err = step.Err
+	}
+	var field *yamlfile.FieldError
+	if errors.As(err, &field) {
+		err = field.Err
+	}
+	var advised *advisedError
+	if errors.As(err, &advised) {
+		err = advised.err
+	}
+	return err
+}
+
+// advisedError has advice in the form of a schedule file.
+type advisedError struct {
+	err    error
+	advice string // with the punctuation before it
+}
+
+func (e *advisedError) Error() string { return e.err.Error() + e.advice }
+func (e *advisedError) Unwrap() error { return e.err }
+
+// Requests lists what can be asked of a kind of fault here, with each target that it can have.
+func (e Environment) Requests(fault string) []Request {
+	targets := append(Roles(), "minority workers", "majority workers", "all workers")
+	for _, nodes := range [][]*clusters.Node{e.Servers, e.Workers} {
+		for _, node := range nodes {
+			targets = append(targets, node.Name)
+		}
+	}
+	var all []Request
+	for _, target := range targets {
+		if r := (Request{Fault: fault, Target: target}); r.refused(e) == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// meantRequest is what somebody may have meant by an item of a list of requests that is no fault, in the form of
+// such a list; "" if nobody knows. The requests are those before it.
+func meantRequest(item string, before []Request) string {
+	words := strings.FieldsFunc(item, func(c rune) bool { return strings.ContainsRune(" ;+&|/", c) })
+	isKind := func(word string) bool { return slices.Contains(KindNames(), word) }
+	switch {
+	case len(words) > 1 && !slices.ContainsFunc(words, func(word string) bool { return !isKind(word) }):
+		return strings.Join(words, ",")
+	case len(words) > 1 && isKind(words[0]) && canMean(strings.Join(words[1:], " ")):
+		return Request{Fault: words[0], Target: strings.Join(words[1:], " ")}.String()
+	case len(before) > 0 && canMean(item):
+		return fmt.Sprintf("%s, for each fault of the list has one target", Request{Fault: before[len(before)-1].Fault, Target: item})
+	}
+	return ""
+}
