@@ -54,7 +54,7 @@ func Find(name string) (Lock, error) {
 		return read(name)
 	}
 	info, known := clients.ByName(name)
-	if lock, version, is := strings.Cut(name, "@"); !known && is {
+	if lock, version := CutVersion(strings.Replace(name, ":", "@", 1)); !known && version != "" {
 		if _, known := clients.ByName(lock); known {
 			return Lock{}, fmt.Errorf("lock %q: write the version with its own flag: --lock %s --version %s", name, lock, version)
 		}
@@ -67,6 +67,20 @@ func Find(name string) (Lock, error) {
 		return Lock{}, fmt.Errorf("lock %s: no servers called %q", name, info.Servers)
 	}
 	return Lock{Info: info, Servers: servers}, nil
+}
+
+// CutVersion splits the name of a lock, as in NAME@VERSION, into the lock and the version of its servers; "" if it has
+// none. Options may stand before or after the version.
+func CutVersion(name string) (lock, version string) {
+	i := strings.Index(name, "@")
+	if i < 0 {
+		return name, ""
+	}
+	version, options, _ := strings.Cut(name[i+1:], optionSign)
+	if options != "" {
+		options = optionSign + options
+	}
+	return name[:i] + options, version
 }
 
 // file is the content of a lock file. Docs: docs/own-lock.md.
@@ -116,7 +130,7 @@ func read(name string) (Lock, error) {
 	}
 	info, known := lock.Info.With(options)
 	if !known {
-		return Lock{}, fmt.Errorf("%s: there is no option %q", path, options)
+		return Lock{}, fmt.Errorf("%s: there is no option %q; write the path alone, or options that clients of lock files have (lockcheck list locks)", path, options)
 	}
 	lock.Info = info
 	return lock, nil
@@ -176,22 +190,22 @@ func fieldError(field, format string, args ...any) error {
 func (f file) check() error {
 	switch {
 	case strings.ContainsAny(f.Name, "/\\"+optionSign) || f.Name == "":
-		return fieldError("name", "%q must be no path and have no %s", f.Name, optionSign)
+		return fieldError("name", "%q must be one word without / and %s, as in billing-lock", f.Name, optionSign)
 	case strings.ContainsFunc(f.Name, func(c rune) bool { return !unicode.IsPrint(c) }):
 		// The name becomes part of folder names, which a terminal shows as they are.
 		return fieldError("name", "%q has a character that cannot be printed; leave it out", f.Name)
 	case slices.Contains(clients.Names(), f.Name):
-		return fieldError("name", "%q is the name of one of lockcheck's own locks", f.Name)
+		return fieldError("name", "%q is the name of one of lockcheck's own locks; choose another one", f.Name)
 	case f.Lease < 0:
 		return fieldError("lease", "it must not be negative; 0 is for a lock that never ends by itself")
 	case f.Grace < 0:
 		return fieldError("grace", "it must not be negative")
 	case f.Lease == 0 && f.Renew:
-		return fieldError("renew", "a lock without a lease has nothing to renew")
+		return fieldError("renew", "a lock without a lease has nothing to renew; add lease, or leave renew out")
 	case f.Lease == 0 && f.Session:
-		return fieldError("session", "name the lease that the client keeps alive")
+		return fieldError("session", "a session has a lease that the client keeps alive; add it, as in lease: 10s")
 	case f.Session && f.Renew:
-		return fieldError("renew", "the client renews a session by itself")
+		return fieldError("renew", "the client renews a session by itself; leave renew or session out")
 	case f.Client.Wrap:
 		return f.checkWrapped()
 	}
@@ -206,7 +220,7 @@ func (f file) checkWrapped() error {
 		there bool
 	}{{"tokens", f.Tokens}, {"renew", f.Renew}, {"holds", f.Holds}} {
 		if key.there {
-			return fieldError(key.name, "a command that wraps its child has no such thing (client.wrap)")
+			return fieldError(key.name, "a command that wraps its child (client.wrap) has no such thing; leave %s out", key.name)
 		}
 	}
 	return nil
@@ -219,11 +233,11 @@ const maxStatus = 255
 func (c client) checkWrap(servers bool) error {
 	switch {
 	case !c.Wrap && c.BusyStatus != 0:
-		return fieldError("busy_status", "it is for a command that wraps its child (wrap)")
+		return fieldError("busy_status", "it is for a command that wraps its child; add wrap: true, or leave busy_status out")
 	case !c.Wrap:
 		return nil
 	case c.Work:
-		return fieldError("work", "the child of a command is lockcheck's, and does no work of yours")
+		return fieldError("work", "the child of a command is lockcheck's, and does no work of yours; leave work out")
 	case c.BusyStatus < 0 || c.BusyStatus > maxStatus:
 		return fieldError("busy_status", "%d: an exit status is from 1 to %d", c.BusyStatus, maxStatus)
 	}
@@ -240,20 +254,20 @@ func (c client) checkWrap(servers bool) error {
 func (c client) check(folder string, onDocker bool) error {
 	switch inImage := c.Image != "" || c.Build != ""; {
 	case len(c.Command) == 0:
-		return fieldError("command", "it is missing: the program that speaks the protocol, and its arguments")
+		return fieldError("command", "it is missing: the program that speaks the protocol, and its arguments, as in command: [python3, client.py]")
 	case c.Image != "" && c.Build != "":
-		return fieldError("build", "image and build exclude each other")
+		return fieldError("build", "image and build exclude each other; leave one out")
 	case onDocker && !inImage:
-		return fieldError("command", "with servers on Docker the client needs an image or build")
+		return fieldError("command", "with servers on Docker the client needs an image; add build: . for the Dockerfile of this folder, or image: NAME")
 	case !onDocker && c.Image != "":
-		return fieldError("image", "without servers on Docker the client runs on this machine")
+		return fieldError("image", "without servers on Docker the client runs on this machine; leave image out")
 	case !onDocker && c.Build != "":
-		return fieldError("build", "without servers on Docker the client runs on this machine")
+		return fieldError("build", "without servers on Docker the client runs on this machine; leave build out")
 	case !inImage && c.Limits != (limits{}):
 		return fieldError("limits", "limits are for containers, and this client runs on this machine; leave them out")
 	case c.Build != "":
 		if _, err := os.Stat(filepath.Join(folder, c.Build, "Dockerfile")); err != nil {
-			return fieldError("build", "there is no Dockerfile in %s", filepath.Join(folder, c.Build))
+			return fieldError("build", "there is no Dockerfile in %s; build names a folder with one", filepath.Join(folder, c.Build))
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package matrix
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 	"time"
 
 	"lockcheck/internal/lockfile"
@@ -42,7 +41,7 @@ func trialFormOf(outline runs.Outline) trialForm {
 // attackDigest is the digest of the cell's attack; "" for random faults, and if no trial is possible.
 func (c Place) attackDigest() string {
 	attack, is := AttackByName(c.Fault)
-	name, version, _ := strings.Cut(c.Lock, "@")
+	name, version := lockfile.CutVersion(c.Lock)
 	lock, err := lockfile.Find(name)
 	if !is || err != nil {
 		return ""

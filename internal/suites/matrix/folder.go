@@ -86,7 +86,7 @@ func Open(path string) (*Folder, error) {
 	f := &Folder{Path: path}
 	file, err := os.Open(f.file(suiteFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, runs.Usagef("%s holds no comparison", path)
+		return nil, runs.Usagef("%s holds no comparison; name the folder that the comparison printed at its end", path)
 	}
 	if err != nil {
 		return nil, err

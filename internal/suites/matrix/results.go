@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -32,7 +31,7 @@ func (f *Folder) Comparison() (Comparison, error) {
 }
 
 func about(lock string) About {
-	name, _, _ := strings.Cut(lock, "@")
+	name, _ := lockfile.CutVersion(lock)
 	found, _ := lockfile.Find(name) // the lock file may no longer exist
 	return About{Servers: found.Servers.Nodes, Token: found.Info.Token, Clock: found.Info.Clock}
 }

@@ -121,7 +121,9 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 	}
 	text := fmt.Sprintf("%d %s: at most %s if the machine keeps up; making images comes on top", n, noun, length.Round(time.Second))
 	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
-		text += fmt.Sprintf("; only %s of the budget are left, so some runs may be left out", max(left, 0))
+		const room = 3 // halves: the machine may be busy
+		enough := (length*room/2 + time.Minute - 1).Truncate(time.Minute)
+		text += fmt.Sprintf("; only %s of the budget are left, so some runs may be left out; --budget %s has room for all", max(left, 0), enough)
 	}
 	return text
 }

@@ -11,7 +11,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -248,7 +247,7 @@ func (s Suite) places() []Place {
 
 // options are the options of a run of the cell. TTL and Renew are set only for a lock that supports them.
 func (c Place) options(s Suite, info clients.Info) runs.Options {
-	lock, version, _ := strings.Cut(c.Lock, "@")
+	lock, version := lockfile.CutVersion(c.Lock)
 	o := runs.Options{
 		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
 		Interval: s.Interval, TimeLimit: s.TimeLimit, Concurrency: s.Concurrency,
@@ -293,7 +292,7 @@ const (
 // outline says what a run of the cell will be. If the cell must stay empty, the error is a *lackError, a
 // cannotApply or a *nemesis.UnsupportedError.
 func (c Place) outline(s Suite) (runs.Outline, error) {
-	name, version, _ := strings.Cut(c.Lock, "@")
+	name, version := lockfile.CutVersion(c.Lock)
 	lock, err := lockfile.Find(name)
 	if err != nil {
 		return runs.Outline{}, &runs.UsageError{Err: err, About: "lock"}

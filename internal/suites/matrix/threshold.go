@@ -69,7 +69,7 @@ func (f Figure) countsEvents() bool { return f.Counts != "" || f.Name == "double
 // affectsHolders says whether the faults of the cell end workers, or silence workers whose lock expires. Only
 // then does a lock pass on without a release.
 func (c Place) affectsHolders() bool {
-	name, _, _ := strings.Cut(c.Lock, "@")
+	name, _ := lockfile.CutVersion(c.Lock)
 	lock, _ := lockfile.Find(name) // a lock that does not exist has no cell
 	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Request) bool {
 		silences := history.Does(w.Fault, history.Stops) || history.Does(w.Fault, history.Cuts)
