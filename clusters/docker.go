@@ -52,7 +52,7 @@ type docker struct {
 	agents   atomic.Int32
 
 	making sync.Mutex
-	others map[string]engine.Image // images of programs with a binary or image of their own
+	others map[string]engine.Image // images of programs with a binary of their own, and of users
 	stages map[string]*staged      // of a lasting cluster, by program name
 }
 
@@ -74,7 +74,7 @@ func (c *docker) start(ctx context.Context) (err error) {
 	if err := c.makeImages(ctx); err != nil {
 		return err
 	}
-	c.request.Progress("starting %d × %s", c.request.nodes(), c.request.Spec.Recipe(c.request.Version))
+	c.request.Progress("starting %s", c.starting())
 	if c.network, err = c.engine.CreateNetwork(ctx, c.name(""), c.request.Labels); err != nil {
 		return err
 	}
@@ -82,6 +82,25 @@ func (c *docker) start(ctx context.Context) (err error) {
 		return err
 	}
 	return c.startServers(ctx)
+}
+
+// starting says which servers are started: those of the user by their names, of which several are copies of one.
+func (c *docker) starting() string {
+	spec := c.request.Spec
+	if spec.own == nil {
+		return fmt.Sprintf("%d × %s", c.request.nodes(), spec.Recipe(c.request.Version))
+	}
+	copies := make(map[string]int)
+	var names, parts []string
+	for _, server := range spec.own {
+		if copies[server.Program]++; copies[server.Program] == 1 {
+			names = append(names, server.Program)
+		}
+	}
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d × %s", copies[name], name))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (c *docker) makeImages(ctx context.Context) (err error) {
@@ -128,15 +147,31 @@ func (c *docker) known(ctx context.Context, recipe string) (engine.Image, error)
 	return image, err
 }
 
-// own returns a user's image.
-func (c *docker) own(ctx context.Context, image ProgramImage) (engine.Image, error) {
-	switch {
-	case image.OfServers:
+// own returns a user's image. It makes each image once, so that several copies of a server report its making once.
+func (c *docker) own(ctx context.Context, image ProgramImage) (made engine.Image, err error) {
+	if image.OfServers {
 		return c.images[0], nil
-	case image.Build != "":
-		return c.maker.EnsureFolder(ctx, image.Build)
 	}
-	return c.maker.Foreign(ctx, image.Ref)
+	if known, is := c.others[image.name()]; is {
+		return known, nil
+	}
+	if image.Build != "" {
+		made, err = c.maker.EnsureFolder(ctx, image.Build)
+	} else {
+		made, err = c.maker.Foreign(ctx, image.Ref)
+	}
+	if err == nil {
+		c.keep(image.name(), made)
+	}
+	return made, err
+}
+
+// keep notes an image that was made.
+func (c *docker) keep(name string, image engine.Image) {
+	if c.others == nil {
+		c.others = make(map[string]engine.Image)
+	}
+	c.others[name] = image
 }
 
 // checkClock refuses an engine on another machine before images are made there, which takes minutes. Only a
@@ -178,10 +213,7 @@ func (c *docker) programImage(ctx context.Context, p Program) (engine.Image, err
 	if err != nil {
 		return image, err
 	}
-	if c.others == nil {
-		c.others = make(map[string]engine.Image)
-	}
-	c.others[which] = image
+	c.keep(which, image)
 	return image, nil
 }
 

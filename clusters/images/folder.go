@@ -21,9 +21,21 @@ func (m Maker) EnsureFolder(ctx context.Context, folder string) (engine.Image, e
 		return engine.Image{}, fmt.Errorf("image of %s: %w", folder, err)
 	}
 	return m.once(ctx, "own", archive, func(ref string) error {
-		m.Progress("building the image of %s (once)", folder)
+		m.Progress("building the image of %s (once)", fromHere(folder))
 		return m.Engine.BuildFrom(ctx, ref, bytes.NewReader(archive), m.status)
 	})
+}
+
+// fromHere is a folder as whoever runs lockcheck would name it: relative to where they are, if it is within that.
+func fromHere(folder string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return folder
+	}
+	if relative, err := filepath.Rel(here, folder); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return folder
 }
 
 // maxFolder bounds what is sent to the engine, in bytes.
