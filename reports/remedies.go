@@ -80,7 +80,7 @@ func flagFor(h history.Header, cause string, c remedies.Change) string {
 	case cause == checker.CauseCutOff:
 		return ""
 	case !slices.ContainsFunc(h.Faults, stops):
-		return c.Flag(h.Lock, h.Lease)
+		return c.Flag(h.Lock, h.Lease) + limitOf(h, c)
 	case h.Parameters["schedule"] != "":
 		return ""
 	}
@@ -92,7 +92,20 @@ func flagFor(h history.Header, cause string, c remedies.Change) string {
 	if lock, _ := remedies.LockOf(h); lock.MaxTTL != 0 && time.Duration(c.Leases)*h.Lease > lock.MaxTTL {
 		return ""
 	}
-	return fmt.Sprintf("%s --pause %s", c.Flag(h.Lock, h.Lease), pause)
+	return fmt.Sprintf("%s --pause %s%s", c.Flag(h.Lock, h.Lease), pause, limitOf(h, c))
+}
+
+// limitOf is the flag of a time limit that goes with a longer lease, after a space: the period without faults at the end
+// grows by twice the lease at most, and the faults keep their time. It is "" for a run without a limit of its own, which
+// is as long as its lease asks for.
+func limitOf(h history.Header, c remedies.Change) string {
+	const step = 5 * time.Second
+	limit, err := time.ParseDuration(h.Parameters["time-limit"])
+	if err != nil {
+		return ""
+	}
+	more := 2 * time.Duration(c.Leases-1) * h.Lease
+	return " --time-limit " + (limit + more + step - 1).Truncate(step).String()
 }
 
 // adviceForApplication lists what to change in an application.

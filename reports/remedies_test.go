@@ -91,6 +91,7 @@ func TestFlagOfALongerLease(t *testing.T) {
 		{"freezes", checker.CausePaused, "redis", history.Freeze, nil, "--ttl 5s --pause 2s"},
 		{"pauses of a length", checker.CausePaused, "memory", history.Pause, given("pause", "1.5s"), "--ttl 5s --pause 1.5s"},
 		{"pauses beyond five leases", checker.CausePaused, "memory", history.Pause, given("pause", "8s"), "--ttl 10s --pause 8s"},
+		{"a run of a length", checker.CausePaused, "memory", history.Pause, given("time-limit", "6s"), "--ttl 5s --pause 2s --time-limit 15s"},
 		{"beyond what the lock allows", checker.CausePaused, "zookeeper", history.Pause, given("pause", "2m"), ""},
 		{"pauses of a schedule", checker.CausePaused, "memory", history.Pause, given("schedule", "s.yaml"), ""},
 		{"cuts", checker.CauseCutOff, "redis", history.Partition, nil, ""},
@@ -117,7 +118,7 @@ func TestRemediesOfAnIgnoredAcquire(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"prevents it: workers that check the result of acquire (omit --ignore-failed-acquire)", "prevents most losses only: --guard cas"} {
+	for _, want := range []string{"prevents it: workers that check the result of acquire (omit --ignore-failed-acquire)", "prevents most losses only: --guard cas, --guard fence"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

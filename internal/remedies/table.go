@@ -101,6 +101,8 @@ func table() map[string][]Advice {
 			{Obeyed, Prevents, "a worker that was not granted the lock does not use the data", []string{"claim/acquire-ignored/control"}},
 			{CAS, Softens, "a write computed from an old version is refused, whoever sends it; one computed from the newest is accepted, also without the lock",
 				[]string{"claim/cas-often"}},
+			{Fence, Softens, "a worker without a grant has no token, so the resource refuses it once a holder has used the data; before that it has nothing to compare",
+				fence.Shown},
 			{Idempotency, Softens, "a job that was done before is refused; the first time it is accepted, also without the lock", once.Shown},
 		},
 		checker.CauseUnexplained: {
