@@ -88,17 +88,17 @@ func fileOrCommand(cmd *cobra.Command, args []string) error {
 func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, error) {
 	ttl := cmd.Flags().Changed("ttl")
 	if ttl && f.ttl < time.Millisecond {
-		return lockfile.Lock{}, runs.BadFlag("ttl", f.ttl, "a lease is at least 1ms")
+		return lockfile.Lock{}, runs.BadFlag("ttl", f.ttl, "a lease is at least 1ms, as in --ttl 1s")
 	}
 	if cmd.ArgsLenAtDash() == 0 {
 		return f.ofCommand(args)
 	}
 	if !lockfile.IsPath(args[0]) {
-		return lockfile.Lock{}, runs.Usagef("%s is no lock file (FILE.yaml); write a command after --", args[0])
+		return lockfile.Lock{}, runs.Usagef("%s is no lock file (FILE.yaml); a command stands after two dashes, as in: lockcheck client check -- %s", args[0], args[0])
 	}
 	for _, name := range inLockFile() {
 		if cmd.Flags().Changed(name) {
-			return lockfile.Lock{}, runs.BadFlag(name, nil, "the lock file says that")
+			return lockfile.Lock{}, runs.BadFlag(name, nil, "the lock file says what the client can do; omit --%s, and change the file if it is wrong", name)
 		}
 	}
 	lock, err := lockfile.Find(args[0])
@@ -106,7 +106,7 @@ func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, err
 	case err != nil:
 		return lock, &runs.UsageError{Err: err}
 	case ttl && lock.Definition.TTL == 0:
-		return lock, runs.BadFlag("ttl", f.ttl, "the lock of %s has no lease", args[0])
+		return lock, runs.BadFlag("ttl", f.ttl, "the lock of %s has no lease; omit --ttl", args[0])
 	case ttl:
 		lock.Definition.TTL = f.ttl
 	}
@@ -117,7 +117,7 @@ func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, err
 func (f clientFlags) ofCommand(args []string) (lockfile.Lock, error) {
 	d := f.definition
 	if d.Renew && d.Session {
-		return lockfile.Lock{}, runs.BadFlag("renews", nil, "with --session the client renews by itself")
+		return lockfile.Lock{}, runs.BadFlag("renews", nil, "with --session the client renews by itself; omit --renews")
 	}
 	folder, err := os.Getwd()
 	if err != nil {

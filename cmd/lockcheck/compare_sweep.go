@@ -29,7 +29,7 @@ func (f *compareFlags) sweepFolder(flags *pflag.FlagSet) (*sweep.Folder, error) 
 		return sweep.Open(f.resume)
 	}
 	if len(f.locks) > 1 {
-		return nil, runs.BadFlag("locks", strings.Join(f.locks, ","), "a sweep is of one lock")
+		return nil, runs.BadFlag("locks", strings.Join(f.locks, ","), "a sweep is of one lock; write --locks and one name")
 	}
 	if flags.Changed("section") && !f.section.sweeps && f.section.Min != f.section.Max {
 		return nil, runs.BadFlag("section", f.section, "a sweep has no random sections; write one time, or %s..%s to sweep them", f.section.Min, f.section.Max)
@@ -68,6 +68,11 @@ const (
 	sweepBudget   = 15 * time.Minute
 )
 
+// roomyBudget is a budget for runs that take some time: half as much again, for a busy machine, in whole minutes.
+func roomyBudget(takes time.Duration) time.Duration {
+	return (takes + takes/2 + time.Minute - 1).Truncate(time.Minute)
+}
+
 // sweep charts where a lock loses updates.
 func (s *system) sweep(cmd *cobra.Command, f *compareFlags) error {
 	folder, err := f.sweepFolder(cmd.Flags())
@@ -96,7 +101,7 @@ func (s *system) sweep(cmd *cobra.Command, f *compareFlags) error {
 	swept := folder.Sweep()
 	if trials, takes := grid(); trials > 0 && err == nil {
 		fmt.Fprintf(s.stderr, "lockcheck: the budget ended before the first grid was complete; continue with %s --budget %s\n",
-			s.terminalOptions().CommandLine("lockcheck compare --resume "+folder.Path), takes)
+			s.terminalOptions().CommandLine("lockcheck compare --resume "+folder.Path), roomyBudget(takes))
 	}
 	err = errors.Join(err, folder.WriteReports(swept), swept.Terminal(s.columns()).WriteTerminal(s.stdout, s.terminalOptions()))
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, sweep.HTMLFile))

@@ -88,7 +88,7 @@ func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	case f.budget <= 0:
 		return runs.BadFlag("budget", f.budget, "it must be positive; write --budget 5m, or omit it (15m)")
 	case flags.Changed("ttl") && f.TTL <= 0:
-		return runs.BadFlag("ttl", f.TTL, "a lease must be positive")
+		return runs.BadFlag("ttl", f.TTL, "a lease must be positive, as in --ttl 2s")
 	}
 	return errors.Join(least("parallel", f.parallel, 1), least("trials", f.trials, 0), f.swarm.check(flags))
 }

@@ -25,7 +25,7 @@ func (s *system) huntApplication(cmd *cobra.Command, f *huntFlags) error {
 		return err
 	}
 	if f.budget <= 0 {
-		return runs.BadFlag("budget", f.budget, "it must be positive; a trial takes about a minute")
+		return runs.BadFlag("budget", f.budget, "it must be positive; write --budget 30m, of which a trial takes about a minute")
 	}
 	app, err := appfile.Read(f.app)
 	if err != nil {

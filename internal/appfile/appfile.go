@@ -216,11 +216,11 @@ func fieldError(field, format string, args ...any) error {
 func (f file) checkName(*App) error {
 	switch {
 	case f.Name == "" || strings.ContainsFunc(f.Name, func(c rune) bool { return c == '/' || c == '\\' || !unicode.IsPrint(c) }):
-		return fieldError("name", "%q must be no path and can have printable characters only", f.Name)
+		return fieldError("name", "%q must be one word of printable characters without /, as in billing", f.Name)
 	case f.Every < leastEvery:
-		return fieldError("every", "it must be at least %s", leastEvery)
+		return fieldError("every", "it must be at least %s, as in every: 250ms", leastEvery)
 	case len(f.Invariants) == 0:
-		return fieldError("invariants", "the file has none: say what must be true of the data of the application")
+		return fieldError("invariants", "the file has none: say what must be true of the data of the application, as in - once: SELECT job FROM bills GROUP BY job HAVING count(*) > 1")
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (p patterns) check(field, group string) error {
 			return fieldError(field, "%w", err)
 		}
 		if group != "" && pattern.SubexpIndex(group) < 0 {
-			return fieldError(field, "%q has no group (?P<%s>…)", text, group)
+			return fieldError(field, "%q has no group %s; put (?P<%s>\\S+) where the line has it", text, group, group)
 		}
 		for _, name := range pattern.SubexpNames() {
 			if name != "" && !slices.Contains([]string{"key", "token", "id", "who"}, name) {
@@ -358,7 +358,7 @@ func (i invariant) kind() (kind, text string, err error) {
 		kind, text = k.kind, k.text
 	}
 	if kind == "" {
-		return "", "", fmt.Errorf("an invariant has one of the keys %s", strings.Join(history.InvariantKinds(), ", "))
+		return "", "", fmt.Errorf("an invariant needs one of the keys %s, with a query, a URL or a command", strings.Join(history.InvariantKinds(), ", "))
 	}
 	return kind, text, nil
 }
@@ -368,7 +368,7 @@ func (f file) invariantsInto(a *App) error {
 	for n, i := range f.Invariants {
 		q, err := f.question(a, n, i)
 		if err == nil && names[q.Invariant.Name] {
-			err = fieldError("name", "another invariant is called %q", q.Invariant.Name)
+			err = fieldError("name", "another invariant is called %q; give one of them another name", q.Invariant.Name)
 		}
 		if err != nil {
 			return &atError{err, []any{"invariants", n}}
@@ -378,7 +378,7 @@ func (f file) invariantsInto(a *App) error {
 	}
 	kept := slices.IndexFunc(a.Questions, func(q ask.Question) bool { return q.Invariant.Kind == history.InvariantKept })
 	if kept >= 0 && a.Load == nil {
-		return &atError{fieldError("kept", "nothing says what must be kept: it takes a load that prints what was accepted"), []any{"invariants", kept}}
+		return &atError{fieldError("kept", "nothing says what must be kept: add load with a command that prints \"accepted ID\""), []any{"invariants", kept}}
 	}
 	return nil
 }
@@ -395,9 +395,9 @@ func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
 	case draftTable.MatchString(text):
 		return ask.Question{}, fieldError(kind, "it is still the draft of lockcheck init: replace TABLE by the name of your table")
 	case i.Within != 0 && kind != history.InvariantEventually && kind != history.InvariantKept:
-		return ask.Question{}, fieldError("within", "it goes with %s and %s", history.InvariantEventually, history.InvariantKept)
+		return ask.Question{}, fieldError("within", "it goes with %s and %s only; leave it out", history.InvariantEventually, history.InvariantKept)
 	case i.Within < 0:
-		return ask.Question{}, fieldError("within", "it must be positive")
+		return ask.Question{}, fieldError("within", "it must be positive, as in within: 30s")
 	}
 	q := ask.Question{Invariant: history.Invariant{
 		Name: cmp.Or(i.Name, kind+"-"+strconv.Itoa(n+1)), Kind: kind, Question: text, On: i.On,
@@ -464,7 +464,7 @@ func kindOf(address string) (string, error) {
 	case "redis":
 		return ask.Redis, nil
 	}
-	return "", fmt.Errorf("%q: there are postgres://, mysql:// and redis://", address)
+	return "", fmt.Errorf("%q: it must begin with postgres://, mysql:// or redis://", address)
 }
 
 // connection is where the database with a name is: as the file says, or as its service in the Compose file does.

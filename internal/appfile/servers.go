@@ -21,9 +21,9 @@ func (p app) into(a *App) error {
 	case p.Replicas < 1 || p.Replicas > maxReplicas:
 		return fieldError("replicas", "use 1 to %d replicas", maxReplicas)
 	case p.Lease < 0:
-		return fieldError("lease", "it must not be negative")
+		return fieldError("lease", "it must not be negative; leave it out if you do not know it")
 	case !slices.Contains([]string{"", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways}, p.Restart):
-		return fieldError("restart", "it is %s, %s or %s", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways)
+		return fieldError("restart", "write %s, %s or %s", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways)
 	}
 	if err := p.Says.check(); err != nil {
 		return &atError{err, []any{"app", "says"}}
@@ -34,15 +34,15 @@ func (p app) into(a *App) error {
 	case p.Compose != "":
 		return p.composed(a)
 	case p.Service != "":
-		return fieldError("service", "it is one of a Compose file, and compose names none")
+		return fieldError("service", "it is one of a Compose file; add compose: and its path, or leave service out")
 	case p.Image != "" && p.Build != "":
-		return fieldError("build", "image and build exclude each other")
+		return fieldError("build", "image and build exclude each other; leave one out")
 	case p.Image != "" || p.Build != "":
 		return p.alone(a)
 	case len(p.Command) == 0:
 		return fieldError("command", "name what is to be tested: compose, image, build or command")
 	case p.Port != 0:
-		return fieldError("port", "an application on this machine chooses its ports itself")
+		return fieldError("port", "an application on this machine chooses its ports itself; leave port out")
 	}
 	a.Command, a.Environment = p.Command, variables(p.Environment)
 	for n := range p.Replicas {
@@ -62,7 +62,7 @@ func (p app) alone(a *App) error {
 	if p.Build != "" {
 		server.Image = clusters.ProgramImage{Build: filepath.Join(a.Folder, p.Build)}
 		if _, err := os.Stat(filepath.Join(server.Image.Build, "Dockerfile")); err != nil {
-			return fieldError("build", "there is no Dockerfile in %s", server.Image.Build)
+			return fieldError("build", "there is no Dockerfile in %s; build names a folder with one", server.Image.Build)
 		}
 	}
 	for n := range p.Replicas {
@@ -82,7 +82,7 @@ func (a *App) add(server clusters.CustomServer, service, name string, replica bo
 // composed makes servers of the services of a Compose file.
 func (p app) composed(a *App) error {
 	if p.Image != "" || p.Build != "" || p.Command != nil || p.Environment != nil || p.Port != 0 {
-		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease and says are allowed")
+		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease and says are allowed; leave the others out")
 	}
 	services, err := composefile.Read(filepath.Join(a.Folder, p.Compose), a.Folder)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p app) composed(a *App) error {
 		p.addService(a, s)
 	}
 	if len(a.Servers) > maxServers {
-		return fieldError("compose", "%d containers: at most %d", len(a.Servers), maxServers)
+		return fieldError("compose", "%d containers, and at most %d are possible; lower replicas or scale", len(a.Servers), maxServers)
 	}
 	return nil
 }

@@ -158,16 +158,16 @@ func supported(s types.ServiceConfig) error {
 		{"a service without an image", s.Image == "" && s.Build == nil},
 	} {
 		if key.there {
-			return fmt.Errorf("%s is not supported", key.name)
+			return fmt.Errorf("%s is not supported; leave it out, in a copy of the file if need be", key.name)
 		}
 	}
 	for name, dependency := range s.DependsOn {
 		if c := dependency.Condition; c != types.ServiceConditionStarted && c != types.ServiceConditionHealthy {
-			return fmt.Errorf("depends_on %s: the condition %s is not supported: servers do not end", name, c)
+			return fmt.Errorf("depends_on %s: the condition %s is not supported: servers do not end; write service_started or service_healthy", name, c)
 		}
 	}
 	if b := s.Build; b != nil && (b.Dockerfile != "" && b.Dockerfile != "Dockerfile" || b.DockerfileInline != "" || len(b.Args) > 0 || b.Target != "") {
-		return errors.New("a build with other keys than context is not supported")
+		return errors.New("a build with other keys than context is not supported; write build: and the folder, or build the image and name it with image")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"lockcheck/clusters/engine"
 	"lockcheck/internal/composefile"
 	"lockcheck/internal/spelling"
+	"lockcheck/internal/yamlfile"
 )
 
 // servers names a cluster that lockcheck knows, a user's own image, or a Compose file.
@@ -52,9 +53,13 @@ type bytes int64
 
 // UnmarshalYAML accepts the notation of Compose files.
 func (b *bytes) UnmarshalYAML(node *yaml.Node) error {
-	var amount types.UnitBytes
-	if err := amount.DecodeMapstructure(node.Value); err != nil {
+	text, err := yamlfile.Text(node, "512m")
+	if err != nil {
 		return err
+	}
+	var amount types.UnitBytes
+	if err := amount.DecodeMapstructure(text); err != nil {
+		return yamlfile.Wrong(node, fmt.Errorf("%q is no amount of memory: write 512m or 2g", text))
 	}
 	*b = bytes(amount)
 	return nil
@@ -103,7 +108,7 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	case s.Compose != "":
 		return s.composed(name, folder)
 	case s.Services != nil:
-		return clusters.Spec{}, fieldError("services", "they are those of a Compose file, and compose names none")
+		return clusters.Spec{}, fieldError("services", "they are those of a Compose file; add compose: and its path, or leave services out")
 	case s.Image == "" && s.Build == "" || s.Cluster != "":
 		return s.knownCluster()
 	}
@@ -130,13 +135,13 @@ func (s servers) knownCluster() (clusters.Spec, error) {
 	switch {
 	case s.Build != "" || s.Port != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Ready.HTTP != "" || s.Ready.Command != nil ||
 		s.Leader.Command != nil || s.Clock.Command != nil || s.Limits != (limits{}):
-		return spec, errors.New("a cluster that lockcheck knows takes version, count and image, and nothing else")
+		return spec, errors.New("a cluster that lockcheck knows takes version, count and image, and nothing else; leave the other keys out, or name an image of your own instead of the cluster")
 	case s.Version != "" && !spec.HasVersion(s.Version):
 		return spec, fieldError("version", "of %s there is %s", s.Cluster, strings.Join(spec.AllVersions(), ", "))
 	case s.Count != 0 && !spec.HasSize(s.Count):
 		return spec, fieldError("count", "%s has %s servers", s.Cluster, strings.Trim(fmt.Sprint(spec.AllSizes()), "[]"))
 	case s.Image != "" && !spec.OnDocker():
-		return spec, fieldError("image", "%s needs none", s.Cluster)
+		return spec, fieldError("image", "%s needs none; leave image out", s.Cluster)
 	}
 	return spec.Fixed(s.Version, s.Count, s.Image), nil
 }
@@ -152,17 +157,17 @@ func names() []string {
 func (s servers) check() error {
 	switch {
 	case s.Image != "" && s.Build != "":
-		return fieldError("build", "image and build exclude each other")
+		return fieldError("build", "image and build exclude each other; leave one out")
 	case s.Version != "":
-		return fieldError("version", "it is for a cluster that lockcheck knows; the image has its own")
+		return fieldError("version", "it is for a cluster that lockcheck knows; leave it out, and name the version in image, as in image: redis:7")
 	case s.Port < 1 || s.Port > 65535:
-		return fieldError("port", "%d: name the port that clients use", s.Port)
+		return fieldError("port", "%d: name the port that clients use, as in port: 6379", s.Port)
 	case s.Count < 0 || s.Count > maxServers:
-		return fieldError("count", "%d: from 1 to %d", s.Count, maxServers)
+		return fieldError("count", "%d: use 1 to %d servers", s.Count, maxServers)
 	case s.Ready.HTTP != "" && s.Ready.Command != nil:
-		return fieldError("ready", "http and command exclude each other")
+		return fieldError("ready", "http and command exclude each other; leave one out")
 	case s.Ready.HTTP != "" && !strings.HasPrefix(s.Ready.HTTP, "/"):
-		return fieldError("ready", "http: %q must be a path", s.Ready.HTTP)
+		return fieldError("ready", "http: %q must be a path, as in /health", s.Ready.HTTP)
 	}
 	return nil
 }
@@ -199,7 +204,7 @@ func (s servers) composed(name, folder string) (clusters.Spec, error) {
 	}
 	switch visible := slices.ContainsFunc(all, func(s clusters.CustomServer) bool { return !s.Hidden }); {
 	case len(all) > maxServers:
-		return clusters.Spec{}, fieldError("compose", "%d servers: at most %d", len(all), maxServers)
+		return clusters.Spec{}, fieldError("compose", "%d servers, and at most %d are possible; lower scale", len(all), maxServers)
 	case !visible:
 		return clusters.Spec{}, fieldError("compose", "no service has a port: name those that clients use (services) and their port")
 	}
@@ -215,7 +220,7 @@ func (s servers) asServer(service composefile.Service) (clusters.CustomServer, e
 		server.Port = cmp.Or(s.Port, server.Port)
 	}
 	if used && server.Port == 0 {
-		return server, errors.New("it names no port")
+		return server, errors.New("it names no port; add expose to the service, or port to servers")
 	}
 	server.Hidden = server.Port == 0 || len(s.Services) > 0 && !used
 	if !server.Hidden {

@@ -30,9 +30,9 @@ func (t *test) checkValues() error {
 	case t.guard().Lacks(t.info) != "":
 		return BadFlag("guard", t.Guard, "lock %s %s (it works with %s)", t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
 	case t.Renew && !t.info.Renew:
-		return BadFlag("renew", nil, "lock %s cannot be renewed", t.Lock)
+		return BadFlag("renew", nil, "lock %s cannot be renewed; omit --renew, or ask for a longer lease with --ttl", t.Lock)
 	case t.AnyUse(func(u workloads.Use) bool { return u.ExitOnLoss }) && t.lock.Definition != nil:
-		return BadFlag("exit-on-loss", nil, "the client of lock %s is your own program, which can exit by itself", t.Lock)
+		return BadFlag("exit-on-loss", nil, "the client of lock %s is your own program, which can exit by itself; omit --exit-on-loss", t.Lock)
 	case t.exitsUnaware():
 		return BadFlag("exit-on-loss", nil, "nothing notifies a holder of lock %s that it is lost; see --renew and --check-before-write", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
@@ -40,27 +40,27 @@ func (t *test) checkValues() error {
 	case !t.spec.HasSize(t.Nodes):
 		return BadFlag("nodes", t.Nodes, "lock %s has %s servers", t.Lock, alternatives(t.spec.AllSizes()))
 	case t.Pin && !t.info.AnyServer:
-		return BadFlag("pin", nil, "a worker of lock %s needs all servers", t.Lock)
+		return BadFlag("pin", nil, "a worker of lock %s needs all servers; omit --pin", t.Lock)
 	case *t.LockDelay < 0:
 		return BadFlag("lock-delay", t.LockDelay, "it must not be negative; 0 means none")
 	case *t.LockDelay > 0 && t.info.LockDelay == 0:
-		return BadFlag("lock-delay", t.LockDelay, "lock %s has no lock delay", t.Lock)
+		return BadFlag("lock-delay", t.LockDelay, "lock %s has no lock delay; omit --lock-delay", t.Lock)
 	case t.Wait < 0:
 		return BadFlag("wait", t.Wait, "it must not be negative")
 	case t.Wait > 0 && t.info.Endless:
-		return BadFlag("wait", t.Wait, "an attempt on lock %s waits until the lock is free; it has no timeout", t.Lock)
+		return BadFlag("wait", t.Wait, "an attempt on lock %s waits until the lock is free; it has no timeout, so omit --wait", t.Lock)
 	case t.Concurrency < 1:
-		return BadFlag("concurrency", t.Concurrency, "at least 2 workers are needed to compete for the lock")
+		return BadFlag("concurrency", t.Concurrency, "at least 2 workers are needed to compete for the lock; write --concurrency 2")
 	case len(t.Workers) > t.Concurrency:
 		return Usagef("%d workers are described, but only %d run", len(t.Workers), t.Concurrency)
 	case t.Concurrency > maxConcurrency:
-		return BadFlag("concurrency", t.Concurrency, "at most %d workers are possible", maxConcurrency)
+		return BadFlag("concurrency", t.Concurrency, "at most %d workers are possible; write --concurrency %d", maxConcurrency, maxConcurrency)
 	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):
-		return BadFlag("rate", t.Rate, "it must be a number, and not negative")
+		return BadFlag("rate", t.Rate, "it must be a number, and not negative; 0 is for no bound")
 	case t.Think != nil && t.Think.Min < 0:
 		return BadFlag("think", t.Think, "it must not be negative")
 	case t.Think != nil && t.Rate > 0:
-		return BadFlag("think", t.Think, "it excludes --rate")
+		return BadFlag("think", t.Think, "it excludes --rate; omit one of them")
 	case t.Pause < 0:
 		return BadFlag("pause", t.Pause, "it must not be negative")
 	case t.MinOps < 0:
@@ -68,7 +68,7 @@ func (t *test) checkValues() error {
 	case t.Updates < 0:
 		return BadFlag("updates", t.Updates, "it must not be negative")
 	case t.Updates > 0 && t.workload.Update == nil:
-		return BadFlag("updates", t.Updates, "workload %s updates nothing", t.Workload)
+		return BadFlag("updates", t.Updates, "workload %s updates nothing; omit --updates", t.Workload)
 	case t.Section.Min < 0:
 		return BadFlag("section", t.Section, "it must not be negative")
 	case t.Section.Max < t.Section.Min:
@@ -127,13 +127,13 @@ func (t *test) ttls() []time.Duration {
 func (t *test) checkTTL(ttl time.Duration) error {
 	switch {
 	case t.info.TTL == 0 && ttl != 0:
-		return BadFlag("ttl", ttl, "lock %s has no lease", t.Lock)
+		return BadFlag("ttl", ttl, "lock %s has no lease; omit --ttl", t.Lock)
 	case ttl < t.info.MinTTL:
-		return BadFlag("ttl", ttl, "%s needs at least %s", t.Lock, t.info.MinTTL)
+		return BadFlag("ttl", ttl, "%s needs at least %s; write --ttl %s", t.Lock, t.info.MinTTL, t.info.MinTTL)
 	case t.info.MaxTTL != 0 && ttl > t.info.MaxTTL:
-		return BadFlag("ttl", ttl, "%s allows at most %s", t.Lock, t.info.MaxTTL)
+		return BadFlag("ttl", ttl, "%s allows at most %s; write --ttl %s", t.Lock, t.info.MaxTTL, t.info.MaxTTL)
 	case ttl%time.Millisecond != 0:
-		return BadFlag("ttl", ttl, "a lease is a whole number of milliseconds")
+		return BadFlag("ttl", ttl, "a lease is a whole number of milliseconds; write --ttl %s", max(ttl.Truncate(time.Millisecond), time.Millisecond))
 	}
 	return nil
 }

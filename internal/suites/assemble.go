@@ -15,7 +15,7 @@ import (
 // folder already exists, the error is a usage error.
 func Assemble(path string, fill func(unfinished string) error) error {
 	if _, err := os.Stat(path); err == nil {
-		return runs.Usagef("%s is there already", path)
+		return runs.Usagef("%s is there already; name another folder with --out", path)
 	}
 	path = filepath.Clean(path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

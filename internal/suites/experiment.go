@@ -134,7 +134,7 @@ func StoredRuns(store string) (map[string][]StoredRun, error) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, runs.Usagef("--store %s: no runs are stored there", store)
+		return nil, runs.Usagef("--store %s: no runs are stored there; name the folder that was given to the runs with --store", store)
 	}
 	for _, list := range stored {
 		slices.SortStableFunc(list, func(a, b StoredRun) int { return cmp.Compare(a.Header.Started, b.Header.Started) })

@@ -39,9 +39,9 @@ func Of(d clients.Definition) (lockfile.Lock, error) {
 func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs.Progress, each func(conformance.Result)) (report conformance.Report, err error) {
 	switch {
 	case lock.Definition == nil:
-		return report, runs.Usagef("%s is a lock of lockcheck's own, whose client does not speak the protocol", lock.Info.Name)
+		return report, runs.Usagef("%s is a lock of lockcheck's own, whose client does not speak the protocol; name the lock file of your own client", lock.Info.Name)
 	case lock.Definition.Wraps:
-		return report, runs.Usagef("%s is a command that wraps its child (client.wrap), which does not speak the protocol", lock.Info.Name)
+		return report, runs.Usagef("%s is a command that wraps its child (client.wrap), which does not speak the protocol; test it at once, with lockcheck test --lock and this file", lock.Info.Name)
 	}
 	docker := lock.Servers.OnDocker()
 	if docker {

@@ -60,11 +60,11 @@ func (n Needs) validate() error {
 	case n.LongestPause <= 0:
 		return runs.Usagef("--longest-pause: say how long a process of yours was ever stopped, as in 4s")
 	case n.Failover < 0:
-		return runs.Usagef("--failover must not be negative")
+		return runs.Usagef("--failover must not be negative; write the longest time that others may wait for a dead holder, as in 10s")
 	case n.SectionMax != 0 && n.SectionMax < n.SectionP99:
 		return runs.Usagef("--section-max %s: it is less than --section-p99 %s", n.SectionMax, n.SectionP99)
 	case len(n.Locks) == 0:
-		return runs.Usagef("--lock: name one at least")
+		return runs.Usagef("--lock: name at least one, as in --lock redis,etcd")
 	}
 	return nil
 }

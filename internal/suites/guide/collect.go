@@ -37,7 +37,7 @@ func Collect(store string) (Evidence, error) {
 		return c.add(filepath.Dir(path))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, runs.Usagef("%s: no runs are stored there", store)
+		return nil, runs.Usagef("%s: no runs are stored there; name the folder that was given to the runs with --store", store)
 	}
 	return c.found.With(nil), err
 }

@@ -141,13 +141,13 @@ func Holds(path string) bool {
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, runs.Usagef("%s holds no hunt", path)
+		return nil, runs.Usagef("%s holds no hunt; name the folder that the hunt printed at its end", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if s := ledger.Heading.Schema; s != ledgerSchema {
-		return nil, runs.Usagef("%s: its ledger has schema %d; this version reads %d", path, s, ledgerSchema)
+		return nil, runs.Usagef("%s: its ledger has schema %d; this version reads %d; go on with the version that began it, or begin a new hunt", path, s, ledgerSchema)
 	}
 	p, err := ledger.Heading.Plan.Ready()
 	if err != nil {

@@ -61,7 +61,7 @@ func (r Result) page(folder string) reports.Page {
 // summary says in a sentence what was found.
 func (r Result) summary() string {
 	if made, _, proven := r.trials(); r.Verdict() == checker.Undecided && len(r.Findings) == 0 && proven == 0 {
-		return fmt.Sprintf("In 0 of %s a fault was proven and exercised, so almost nothing is known. Give it more --budget.", reports.Many(made, "trial"))
+		return fmt.Sprintf("In 0 of %s a fault was proven and exercised, so almost nothing is known. Continue it with lockcheck hunt --resume FOLDER --budget 30m.", reports.Many(made, "trial"))
 	}
 	if len(r.Findings) == 0 {
 		return "Nothing was found except what is inherent in leases."

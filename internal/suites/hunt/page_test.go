@@ -108,7 +108,7 @@ func TestVerdict(t *testing.T) {
 // does not.
 func TestSummaryOfNothing(t *testing.T) {
 	coverage := Coverage{Roles: []string{"", "holder"}}
-	for proven, want := range map[int]string{0: "In 0 of 3 trials a fault was proven and exercised, so almost nothing is known. Give it more --budget.", 1: "Nothing was found except what is inherent in leases."} {
+	for proven, want := range map[int]string{0: "In 0 of 3 trials a fault was proven and exercised, so almost nothing is known. Continue it with lockcheck hunt --resume FOLDER --budget 30m.", 1: "Nothing was found except what is inherent in leases."} {
 		if got := (Result{Arms: []Arm{{Trials: 3, Proven: proven}}, Coverage: coverage}).summary(); got != want {
 			t.Errorf("%d proven: %s", proven, got)
 		}

@@ -44,7 +44,7 @@ type Machine struct {
 // usage.
 func (p Plan) jobs() ([]suites.Job, []Point, error) {
 	if len(p.Locks) == 0 || len(p.Workers) == 0 || p.Time <= 0 {
-		return nil, nil, runs.Usagef("--locks, --load and --time: there must be something to measure")
+		return nil, nil, runs.Usagef("--locks, --load and --time: each needs a value, as in --locks redis --load 1..64 --time-limit 5s")
 	}
 	var jobs []suites.Job
 	var points []Point

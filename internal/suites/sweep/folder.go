@@ -71,13 +71,13 @@ func Create(path string, p Plan) (*Folder, error) {
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, runs.Usagef("--resume %s: it holds no sweep", path)
+		return nil, runs.Usagef("--resume %s: it holds no sweep; name the folder that the sweep printed at its end", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if ledger.Heading.Schema != ledgerSchema {
-		return nil, runs.Usagef("--resume %s: its ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
+		return nil, runs.Usagef("--resume %s: its ledger has schema %d, which this version does not know; go on with the version that began it, or begin a new sweep", path, ledger.Heading.Schema)
 	}
 	f := &Folder{Path: path, ledger: ledger, points: make(map[Point]*tally)}
 	if f.Plan, err = ledger.Heading.Plan.Ready(); err != nil {

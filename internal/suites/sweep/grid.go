@@ -128,7 +128,7 @@ func (p Plan) Check() error {
 		a := p.axes()[i]
 		switch {
 		case a.span.Min <= 0:
-			return runs.Usagef("--%s %s: it must be positive", name, a.span)
+			return runs.Usagef("--%s %s: it must be positive, as in --%s 100ms..30s", name, a.span, name)
 		case a.span.Min != a.span.Max:
 			varied++
 		}

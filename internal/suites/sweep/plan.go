@@ -37,7 +37,7 @@ func (p Plan) Ready() (Plan, error) {
 	}
 	p.info = lock.Info
 	if p.info.TTL == 0 {
-		return p, runs.Usagef("--lock %s: it has no lease", p.Lock)
+		return p, runs.Usagef("--locks %s: it has no lease to sweep; name a lock with one", p.Lock)
 	}
 	return p, p.Check()
 }
