@@ -93,6 +93,8 @@ func (p presenter) aboutApplication(f checker.Fact) string {
 		return "the app file has no invariants and describes no lines, so there is nothing to judge; add an invariant"
 	case application.FactLinesLost:
 		return explained("lines of "+name(f.Workers, 0)+" are missing", f.Said)
+	case application.FactWorkUnanswered:
+		return explained(fmt.Sprintf("work was never answered (unknown %d of %d)", f.N, f.N), f.Said)
 	case application.FactWorked:
 		return p.applicationWork()
 	}

@@ -86,6 +86,7 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactFewReplicas, N: 1}, "only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file"},
 		{applied(), checker.Fact{Kind: application.FactNothingJudged}, "the app file has no invariants and describes no lines, so there is nothing to judge; add an invariant"},
 		{applied(), checker.Fact{Kind: application.FactLinesLost, Workers: []string{"b1"}, Said: "too many"}, "lines of b1 are missing: too many"},
+		{applied(), checker.Fact{Kind: application.FactWorkUnanswered, N: 40, Said: "no such table"}, "work was never answered (unknown 40 of 40): no such table"},
 		{worked, checker.Fact{Kind: application.FactWorked}, "3 replicas, 1 restart, 2 holds, 3 effects, 4 accepted pieces of work"},
 	} {
 		seen[string(c.fact.Kind)] = true

@@ -57,9 +57,29 @@ func (r *run) undecidedBecause() []checker.Fact {
 		reasons = append(reasons, checker.Fact{Kind: FactFewReplicas, N: n})
 	}
 	for _, p := range r.replicas {
-		i := slices.IndexFunc(p.lines, func(e *history.Event) bool { return e.Error != "" })
-		if i >= 0 {
-			reasons = append(reasons, checker.Fact{Kind: FactLinesLost, Workers: []string{p.name}, Said: p.lines[i].Error})
+		reasons = append(reasons, linesLost(p.name, p.lines)...)
+	}
+	reasons = append(reasons, linesLost(history.Load, r.load)...)
+	return append(reasons, r.unansweredWork()...)
+}
+
+// linesLost says that lines of a program are missing, and why; nil if none is. Of a replica that may hide a violation, of the
+// load a piece of work that was accepted and not kept.
+func linesLost(program string, lines []*history.Event) []checker.Fact {
+	i := slices.IndexFunc(lines, func(e *history.Event) bool { return e.Error != "" })
+	if i < 0 {
+		return nil
+	}
+	return []checker.Fact{{Kind: FactLinesLost, Workers: []string{program}, Said: lines[i].Error}}
+}
+
+// unansweredWork says that the question for work was never answered. It is wrong then, which lines that show work would hide
+// until they no longer do.
+func (r *run) unansweredWork() []checker.Fact {
+	var reasons []checker.Fact
+	for _, i := range r.app.Invariants {
+		if answers := r.answers[i.Name]; i.Kind == history.InvariantWork && !slices.ContainsFunc(answers, answered) {
+			reasons = append(reasons, checker.Fact{Kind: FactWorkUnanswered, N: int64(len(answers)), Said: mostError(answers)})
 		}
 	}
 	return reasons

@@ -35,11 +35,12 @@ const (
 
 // Facts about the run itself.
 const (
-	FactNoWork        checker.FactKind = "no-work"      // N of Of effects, and nothing else shows that anything was done
-	FactFewReplicas   checker.FactKind = "few-replicas" // N started
-	FactNothingJudged checker.FactKind = "nothing-judged"
-	FactLinesLost     checker.FactKind = "lines-lost" // Workers: the replica; Said
-	FactWorked        checker.FactKind = "worked"     // figures are in Results.Application
+	FactNoWork         checker.FactKind = "no-work"      // N of Of effects, and nothing else shows that anything was done
+	FactFewReplicas    checker.FactKind = "few-replicas" // N started
+	FactNothingJudged  checker.FactKind = "nothing-judged"
+	FactLinesLost      checker.FactKind = "lines-lost"      // Workers: the replica, or the load; Said
+	FactWorkUnanswered checker.FactKind = "work-unanswered" // N times asked; Said
+	FactWorked         checker.FactKind = "worked"          // figures are in Results.Application
 )
 
 // Kinds of incidents.

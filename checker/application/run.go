@@ -19,7 +19,8 @@ type run struct {
 	faults     []fault
 	replicas   []*replica
 	answers    map[string][]*history.Event // to the question of an invariant, by its name, in the order of their times
-	accepted   []*history.Event
+	load       []*history.Event            // what the load said
+	accepted   []*history.Event            // of that, in the same order
 	holds      []*hold
 	byKey      map[string][]*hold // by their starts
 	effects    []*effect
@@ -81,6 +82,9 @@ func (r *run) add(e *history.Event, byName map[string]*replica) {
 		r.begin = e.Time
 	}
 	r.end = max(r.end, e.Time)
+	if e.Process == history.Load {
+		r.load = append(r.load, e)
+	}
 	switch p := byName[e.Process]; {
 	case e.F == history.Phase:
 		r.phases[e.Note] = e

@@ -52,7 +52,7 @@ func asking(h history.Header, name, kind string) history.Header {
 
 // script makes a history of lines such as
 //
-//	10-12 b1 holding k token=5 who=t1      20 b1 did j1      30 load accepted j1
+//	10-12 b1 holding k token=5 who=t1      20 b1 did j1      30 load j1
 //	40-41 ask ok billed rows=a,b           50 phase final    60-80 pause b1 (with dropped=0, by=b1 for the moment of holding)
 //
 // in order of their times, in ms. A run without a phase of its own gets those of a complete one.
@@ -97,6 +97,8 @@ func events(t *testing.T, words []string, n int) []history.Event {
 			}
 			e.Answer.Count = int64(len(e.Answer.Rows))
 		}
+	case words[1] == history.Load && options["error"] != "":
+		e.F, e.Error = history.Missed, options["error"]
 	case words[1] == history.Load:
 		e.F, e.Type, e.ID = history.Accepted, history.OK, plain[0]
 	case history.EffectsOf(words[1]) != nil:

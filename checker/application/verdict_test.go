@@ -73,6 +73,9 @@ func TestAssumptions(t *testing.T) {
 		{"not answered", work, with(idle, "1 ask ok w rows=1", "910 ask info w error=refused"), checker.Undecided, 0, "", FactNoWork},
 		{"a single replica", all, with(works[:2], works[3:]...), checker.Undecided, 0, "", FactFewReplicas},
 		{"lines are lost", all, with(works, "20 b2 ended error=flood"), checker.Undecided, 0, "", FactLinesLost},
+		{"lines of the load are lost", all, with(works, "20 load missed error=flood"), checker.Undecided, 0, "", FactLinesLost},
+		{"work is done, and its question never answered", work, with(works, "1 ask info w error=refused", "910 ask info w error=refused"), checker.Undecided, 0, "", FactWorkUnanswered},
+		{"work is done, and its question answered once", work, with(works, "1 ask info w error=refused", "910 ask ok w rows=1"), checker.Valid, 0, "", checker.FactComplete},
 		{"nothing to judge", saying(work), with(idle, "1 ask ok w rows=1", "910 ask ok w rows=2"), checker.Undecided, 0, "", FactNothingJudged},
 	} {
 		j.test(t, checker.Assumptions)
