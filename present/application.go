@@ -26,6 +26,8 @@ func (p presenter) aboutInvariants(f checker.Fact) string {
 		return explained(invariant+" was never answered", f.Said)
 	case application.FactFinalUnanswered:
 		return explained(invariant+" was not answered after the faults", f.Said)
+	case application.FactNothingAccepted:
+		return invariant + " cannot be judged: the load reported no accepted work"
 	case application.FactTooEarly:
 		return fmt.Sprintf("%s was last asked before %s had passed since the last fault", invariant, length(f.Limit))
 	case application.FactHealUnknown:

@@ -62,6 +62,7 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactNeverAnswered, Keys: key, Said: "refused"}, "invariant billed was never answered: refused"},
 		{applied(), checker.Fact{Kind: application.FactFinalUnanswered, Keys: key}, "invariant billed was not answered after the faults"},
 		{applied(), checker.Fact{Kind: application.FactTooEarly, Keys: key, Limit: time.Second}, "invariant billed was last asked before 1 s had passed since the last fault"},
+		{applied(), checker.Fact{Kind: application.FactNothingAccepted, Keys: key}, "invariant billed cannot be judged: the load reported no accepted work"},
 		{applied(), checker.Fact{Kind: application.FactHealUnknown, Keys: key, Faults: []string{"f1", "f2"}}, "invariant billed cannot be judged: nobody knows when f1, f2 ended"},
 		{applied(), checker.Fact{Kind: application.FactHeld, N: 1, Of: 2}, "1 answer to 2 invariants held"},
 		{applied(), checker.Fact{Kind: application.FactUnknownAnswers, N: 1, Of: 2}, "1 of 2 questions had no answer"},

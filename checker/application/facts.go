@@ -8,6 +8,7 @@ const (
 	FactViolated        checker.FactKind = "invariant-violated"         // Keys: its name; N times; At
 	FactNeverAnswered   checker.FactKind = "invariant-never-answered"   // Keys; Said
 	FactFinalUnanswered checker.FactKind = "invariant-final-unanswered" // Keys; Said
+	FactNothingAccepted checker.FactKind = "invariant-nothing-accepted" // Keys: kept has nothing to compare with
 	FactTooEarly        checker.FactKind = "invariant-asked-too-early"  // Keys, Limit: eventually had more time
 	FactHealUnknown     checker.FactKind = "invariant-heal-unknown"     // Keys; Faults: nobody knows when they were over
 	FactHeld            checker.FactKind = "invariants-held"            // N answers of Of invariants

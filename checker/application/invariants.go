@@ -191,8 +191,11 @@ func (w *watch) once() {
 	}
 }
 
-// kept compares the last answer with what had been accepted when it was asked for.
+// kept compares the last answer with what had been accepted when it was asked for. Where nothing was, nothing was kept.
 func (w *watch) kept() {
+	if len(w.accepted) == 0 {
+		w.doubt(checker.Fact{Kind: FactNothingAccepted})
+	}
 	if last, missing := w.lacking(); len(missing) > 0 {
 		w.violated(KindNotKept, last, 0, last.Time, &history.Answer{Rows: missing, Count: int64(len(missing))})
 	}

@@ -33,6 +33,7 @@ func TestInvariants(t *testing.T) {
 		{"always", always, rest("910 ask ok i rows=a", "10 ask ok i rows=a"), checker.Valid, 0, "", FactHeld},
 		{"always: not", always, rest("910 ask ok i rows=a", "10 ask fail i"), checker.Violation, 1, "", FactViolated},
 		{"kept", kept, rest("910 ask ok i rows=a,b,c", "10 load a", "20 load b"), checker.Valid, 0, "", FactHeld},
+		{"kept: nothing accepted", kept, rest("910 ask ok i rows=a"), checker.Undecided, 0, "", FactNothingAccepted},
 		{"kept: lost", kept, rest("910 ask ok i rows=b", "10 load a", "20 load b"), checker.Violation, 1, "", FactViolated},
 		{"kept: lost for a time", kept, rest("910 ask ok i rows=a", "10 load a", "20 ask ok i"), checker.Valid, 0, "", FactHeld},
 		{"kept: accepted meanwhile", kept, rest("910-920 ask ok i", "905-915 load a"), checker.Valid, 0, "", FactHeld},
