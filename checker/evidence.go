@@ -146,7 +146,7 @@ func (f *FaultCoverage) meansWorkers(workers nameSet) bool {
 	if len(f.Targets) > 0 {
 		return f.onWorkers(workers)
 	}
-	return workerRole.MatchString(f.Role)
+	return workers[f.Role] || workerRole.MatchString(f.Role)
 }
 
 // workerRole matches roles that mean workers. "follower", for example, means a server.
@@ -335,6 +335,9 @@ func (g FaultGroup) Count(is func(FaultCoverage) bool) int64 {
 func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 	var groups []FaultGroup
 	workers := workersIn(h)
+	if h.Application != nil { // its replicas have the roles that servers have elsewhere
+		workers["leader"], workers["follower"] = true, true
+	}
 	for _, f := range coverage {
 		name := f.group(workers)
 		i := slices.IndexFunc(groups, func(g FaultGroup) bool { return g.Name == name })

@@ -58,14 +58,22 @@ const (
 	InvariantAlways     = "always"     // the answer is never empty
 	InvariantKept       = "kept"       // the last answer has every ID that was accepted
 	InvariantEventually = "eventually" // the answer is not empty within some time after the last fault, and stays so
-	// InvariantWork is no invariant: its answer changes when the application has done some work.
-	InvariantWork = "work"
+	// InvariantWork and InvariantLeader are no invariants. The answer to the first changes when the application has done
+	// some work; the answer to the second names the replica that leads.
+	InvariantWork   = "work"
+	InvariantLeader = "leader"
 )
 
 // InvariantKinds lists the kinds that the list of an app file may have.
 func InvariantKinds() []string {
 	return []string{InvariantOnce, InvariantKept, InvariantNever, InvariantAlways, InvariantEventually}
 }
+
+// QuestionKinds lists those of all questions.
+func QuestionKinds() []string { return append(InvariantKinds(), InvariantWork, InvariantLeader) }
+
+// Judged says of a kind of questions whether something must be true of their answers.
+func Judged(kind string) bool { return slices.Contains(InvariantKinds(), kind) }
 
 // Application is what the checkers must know of a test of an application.
 type Application struct {

@@ -23,6 +23,9 @@ type Environment struct {
 	Watch  *Watch
 	// Calls stops workers at their calls to the lock service; nil in a plan.
 	Calls Catcher
+	// Leader asks the application and returns the name of the replica that leads. It waits until one does or ctx ends;
+	// its error says why none did. It is nil if servers lead, which are asked themselves.
+	Leader func(ctx context.Context) (replica string, err error)
 	// Queues: an attempt waits for its turn. Renews: workers renew by explicit calls.
 	Queues, Renews bool
 	// Lease is the time after which the lock expires without renewals; 0 for never.
@@ -38,6 +41,14 @@ type Environment struct {
 // Nodes lists servers and workers.
 func (e Environment) Nodes() []*clusters.Node {
 	return append(append([]*clusters.Node(nil), e.Servers...), e.Workers...)
+}
+
+// leading returns the nodes one of which leads the others, if any does.
+func (e Environment) leading() []*clusters.Node {
+	if e.Leader != nil {
+		return e.Workers
+	}
+	return e.Servers
 }
 
 // server says whether a node is a server.

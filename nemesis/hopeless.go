@@ -21,7 +21,7 @@ func (n *Nemesis) hopeless(step Step) error {
 		return wrong("of", "there is no worker %q (the workers are %s)", step.Of, describe(workers))
 	case step.Target == roleWaiter && len(workers) < 2:
 		return wrong("target", "a waiter needs another worker that holds the lock; run at least two workers (--concurrency)")
-	case step.Target == roleFollower && len(n.Environment.Servers) < 2:
+	case step.Target == roleFollower && len(n.Environment.leading()) < 2:
 		return wrong("target", "a follower needs a leader beside it; run at least three servers (--nodes)")
 	case kind.uses(UsesStep) && step.Step.Of(n.Environment.Lease).Abs() < SmallestClockStep:
 		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)

@@ -117,7 +117,7 @@ func TestKillSparesTogether(t *testing.T) {
 		kills := 0
 		for _, name := range []string{"w1", "w2"} {
 			// Prepared, and not yet marked as killed: two sequences can get this far at the same time.
-			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}, nil); {
+			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}); {
 			case err == nil:
 				kills++
 			case !errors.Is(err, errTooFewWorkers):

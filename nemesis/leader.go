@@ -16,14 +16,41 @@ const (
 	leaderAnswer = 500 * time.Millisecond
 )
 
-// leader asks the servers which of them leads, until exactly one says so. A server that was stopped may believe
-// for a moment that it still leads. leader returns nil if the step names no leader, or if none is found in
-// time.
-func (n *Nemesis) leader(ctx context.Context, step Step) *clusters.Node {
+// wantsLeader says whether a step needs to know who leads.
+func (s Step) wantsLeader() bool {
 	wanted := []string{roleLeader, roleFollower}
-	if !slices.Contains(wanted, step.Target) && !slices.Contains(wanted, step.From) {
-		return nil
+	return slices.Contains(wanted, s.Target) || slices.Contains(wanted, s.From)
+}
+
+// leader returns the node that leads when a step is due. It returns nil if the step names no leader, or if no server leads
+// in time. The error says why no replica leads.
+func (n *Nemesis) leader(ctx context.Context, step Step) (*clusters.Node, error) {
+	switch {
+	case !step.wantsLeader():
+		return nil, nil
+	case n.Environment.Leader != nil:
+		return n.leadingReplica(ctx)
 	}
+	return n.leadingServer(ctx), nil
+}
+
+// leadingReplica waits for a leading replica, for as long as a step waits for a replica that holds a lock. The application
+// may still name a killed replica, because the replica's lease has not run out.
+func (n *Nemesis) leadingReplica(ctx context.Context) (*clusters.Node, error) {
+	for {
+		name, err := n.Environment.Leader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if replica := n.worker(name); replica != nil && !n.Environment.Watch.killed(name) {
+			return replica, nil
+		}
+	}
+}
+
+// leadingServer asks the servers which of them leads, until exactly one says so. A server that was stopped may believe
+// for a moment that it still leads.
+func (n *Nemesis) leadingServer(ctx context.Context) *clusters.Node {
 	ctx, cancel := context.WithTimeout(ctx, leaderLimit)
 	defer cancel()
 	for {

@@ -155,6 +155,11 @@ func (n *Nemesis) runOnce(ctx context.Context, step Step, id string, w window, i
 		n.neverBegun(step, id, step.missedReason())
 		return false
 	}
+	if trigger.leader, err = n.leader(ctx, step); err != nil {
+		n.neverBegun(step, id, err.Error())
+		n.letGo(ctx, trigger, id)
+		return false
+	}
 	// A fault that would be cut short is not begun, because a pause that ends before the lease proves nothing.
 	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
 		n.neverBegun(step, id, "it could not have lasted its time before the recovery period")
@@ -180,7 +185,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 	}
 	release := func() { n.letGo(ctx, trigger, id) }
 	defer func() { release() }()
-	order, fault, err := n.prepare(step, id, trigger, n.leader(ctx, step))
+	order, fault, err := n.prepare(step, id, trigger)
 	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
 	if err != nil {
 		n.report(report, history.Skipped, err.Error())
@@ -224,13 +229,13 @@ func (n *Nemesis) asks(worker string) bool {
 
 // prepare resolves roles and makes the fault, unless a target is under a conflicting fault. Nodes are asked
 // what they support without holding n.mu, because an answer may take up to applyTimeout.
-func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
+func (n *Nemesis) prepare(step Step, id string, trigger entry) (Order, Fault, error) {
 	order := Order{ID: id, Step: step}
 	kind, known := KindByName(step.Fault)
 	if !known {
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
-	order, err := n.reserve(order, trigger, leader, n.choosable(step))
+	order, err := n.reserve(order, trigger, n.choosable(step))
 	if err != nil {
 		return order, nil, err
 	}
@@ -267,12 +272,12 @@ func (n *Nemesis) choosable(step Step) func(*clusters.Node) error {
 
 // reserve resolves roles and occupies the targets under one lock, so that one of two conflicting faults is
 // refused.
-func (n *Nemesis) reserve(order Order, trigger entry, leader *clusters.Node, can func(*clusters.Node) error) (Order, error) {
+func (n *Nemesis) reserve(order Order, trigger entry, can func(*clusters.Node) error) (Order, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	step := order.Step
 	r := resolver{
-		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.asks, rng: n.rng, leader: leader, can: can,
+		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.asks, rng: n.rng, leader: trigger.leader, can: can,
 		actor: trigger.worker, inside: n.Environment.Watch.insiders(), entered: step.When == WhenHolding,
 	}
 	var err error

@@ -64,7 +64,7 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 		return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
 	}
 	if step.Target == roleLeader || step.Target == roleFollower {
-		if !slices.ContainsFunc(n.Environment.Servers, canLead) {
+		if n.Environment.Leader == nil && !slices.ContainsFunc(n.Environment.Servers, canLead) {
 			return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: agent.ErrNoLeader}
 		}
 		// The leader may be any server that supports the fault; only the run can tell.

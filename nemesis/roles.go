@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockcheck/clusters"
+	"lockcheck/internal/spelling"
 )
 
 // Roles that a target may have besides names of nodes. one, minority, majority and all mean servers unless
@@ -17,7 +18,7 @@ const (
 	roleActor     = "actor"    // the worker whose moment a step waited for
 	roleHolder    = "holder"   // the worker that has just entered its section
 	roleWaiter    = "waiter"   // a worker outside its section; those that ask for the lock come first
-	roleLeader    = "leader"   // the server that leads the others
+	roleLeader    = "leader"   // the server that leads the others, or the replica of an application
 	roleFollower  = "follower" // any other server
 	roleOne       = "one"
 	roleMinority  = "minority"
@@ -126,7 +127,7 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 		if r.leader == nil {
 			return nil, errNobody
 		}
-		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Servers), func(n *clusters.Node) bool { return n == r.leader }))
+		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.leading()), func(n *clusters.Node) bool { return n == r.leader }))
 	case roleHalves:
 		nodes := r.nodes()
 		return r.some(len(nodes)/2, nodes)
@@ -148,13 +149,22 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 // namesPattern matches a list of node names.
 var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
 
-// canMean says whether a text is a role, or a list of names that some cluster may have.
+// replicasPattern and servicesPattern are what lists of names look like in a test of an application.
+var (
+	replicasPattern = regexp.MustCompile(`^[\w.-]+-[0-9]+( *, *[\w.-]+-[0-9]+)*$`)
+	servicesPattern = regexp.MustCompile(`^[\w.-]+( *, *[\w.-]+)*$`)
+)
+
+// canMean says whether a text is a role, or a list of names that some cluster may have. A text that is nearly a role is
+// taken for a misspelt role rather than for a service.
 func canMean(text string) bool {
 	switch text {
 	case roleActor, roleHolder, roleWaiter, roleLeader, roleFollower, roleServers, roleWorkers:
 		return true
 	}
-	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
+	named := namesPattern.MatchString(text) || replicasPattern.MatchString(text) ||
+		servicesPattern.MatchString(text) && spelling.Nearest(text, roles()) == ""
+	return named || shape(text) || rolePattern.MatchString(text)
 }
 
 // roles lists the possible targets, for messages.
@@ -198,7 +208,7 @@ func (r resolver) anyOf(text string) ([]*clusters.Node, error) {
 	case roleHolder, roleActor, roleWaiter:
 		return r.env.Workers, nil
 	case roleLeader, roleFollower:
-		return r.env.Servers, nil
+		return r.env.leading(), nil
 	}
 	return r.targets(text)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"lockcheck/clusters"
 	"lockcheck/history"
 )
 
@@ -72,6 +73,8 @@ type entry struct {
 	// caught: the worker has stopped at a call and must be released. mine: the fault that caught it also has it
 	// as a target.
 	caught, mine bool
+	// leader is who led by then; nil if nobody did, or nobody asked.
+	leader *clusters.Node
 }
 
 // NewWatch returns a Watch without events.

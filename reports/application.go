@@ -137,7 +137,7 @@ func applicationTimeline(rec *record, h *history.History, r checker.Results) (pi
 	left := 0
 	for _, i := range r.Application.Invariants {
 		switch {
-		case i.Kind == history.InvariantWork:
+		case !history.Judged(i.Kind):
 		case len(c.Strips) >= 2*maxStrips:
 			left++
 		default:
@@ -234,7 +234,7 @@ func applicationFacts(h history.Header) []fact {
 		{"application", orNone(clean(h.Lock))},
 		{"faults", orNone(strings.Join(cleanAll(h.Faults), ", "))},
 		{"replicas", strconv.Itoa(len(h.Application.Replicas))},
-		{"invariants", strconv.Itoa(len(slices.DeleteFunc(slices.Clone(h.Application.Invariants), func(i history.Invariant) bool { return i.Kind == history.InvariantWork })))},
+		{"invariants", strconv.Itoa(len(slices.DeleteFunc(slices.Clone(h.Application.Invariants), func(i history.Invariant) bool { return !history.Judged(i.Kind) })))},
 		{"seed", strconv.FormatUint(h.Seed, 10)},
 	}
 }

@@ -88,7 +88,7 @@ func (r *run) unansweredWork() []checker.Fact {
 // judgesAnything says whether the app file gives anything to judge.
 func (r *run) judgesAnything() bool {
 	return r.says(history.Holding) || r.says(history.Did) ||
-		slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool { return i.Kind != history.InvariantWork })
+		slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool { return history.Judged(i.Kind) })
 }
 
 // worked says whether anything shows that the application did something: the effects that it says it had, work that it

@@ -32,7 +32,7 @@ func random(rng *rand.Rand, size int) *history.History {
 	h.Header.Guard, h.Header.Require = one("", "none", "fence"), []string{one("speed", "mutual-exclusion", "fencing-order")}
 	h.Header.Faults = []string{one("pause", "kill", "partition", "moon")}
 	app := h.Header.Application
-	for _, kind := range append(history.InvariantKinds(), history.InvariantWork) {
+	for _, kind := range history.QuestionKinds() {
 		app.Invariants = append(app.Invariants, history.Invariant{Name: kind, Kind: kind})
 	}
 	last := make(map[string]int64)

@@ -36,7 +36,7 @@ func invariants(r *run) checker.Finding {
 	var violated, open []checker.Fact
 	judged := 0
 	for _, i := range r.app.Invariants {
-		if i.Kind == history.InvariantWork {
+		if !history.Judged(i.Kind) {
 			continue
 		}
 		judged++
@@ -70,7 +70,7 @@ func (r *run) watched() []checker.Fact {
 	var held, asked, unknown, n int64
 	var worst checker.InvariantSummary
 	for _, s := range r.invariantSummaries() {
-		if s.Kind == history.InvariantWork {
+		if !history.Judged(s.Kind) {
 			continue
 		}
 		n, held, asked, unknown = n+1, held+s.Held, asked+s.Asked, unknown+s.Unknown

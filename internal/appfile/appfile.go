@@ -77,7 +77,7 @@ type file struct {
 	Connections map[string]string `yaml:"connections"`
 	Every       time.Duration     `yaml:"every"`
 	Invariants  []invariant       `yaml:"invariants"`
-	Work        *work             `yaml:"work"`
+	Work        *question         `yaml:"work"`
 }
 
 type app struct {
@@ -91,6 +91,7 @@ type app struct {
 	Replicas    int                `yaml:"replicas"`
 	Restart     string             `yaml:"restart"`
 	Lease       time.Duration      `yaml:"lease"`
+	Leader      *question          `yaml:"leader"`
 	Says        says               `yaml:"says"`
 }
 
@@ -135,7 +136,8 @@ type invariant struct {
 	Within     time.Duration `yaml:"within"`
 }
 
-type work struct {
+// question is one of which nothing must be true.
+type question struct {
 	Ask string `yaml:"ask"`
 	On  string `yaml:"on"`
 }
@@ -184,7 +186,7 @@ func read(path string) (App, error) {
 		key  string
 		read func(*App) error
 	}{
-		{"", f.checkName}, {"app", f.App.into}, {"faults", f.Faults.into}, {"load", f.loadInto}, {"", f.invariantsInto}, {"work", f.workInto},
+		{"", f.checkName}, {"app", f.App.into}, {"faults", f.Faults.into}, {"load", f.loadInto}, {"", f.invariantsInto}, {"work", f.workInto}, {"app", f.leaderInto},
 	} {
 		if err := part.read(&a); err != nil {
 			var at *atError
@@ -367,8 +369,12 @@ func (f file) invariantsInto(a *App) error {
 	names := make(map[string]bool)
 	for n, i := range f.Invariants {
 		q, err := f.question(a, n, i)
-		if err == nil && names[q.Invariant.Name] {
+		switch {
+		case err != nil:
+		case names[q.Invariant.Name]:
 			err = fieldError("name", "another invariant is called %q; give one of them another name", q.Invariant.Name)
+		case slices.Contains([]string{history.InvariantWork, history.InvariantLeader}, q.Invariant.Name):
+			err = fieldError("name", "%q is the name of another question; choose another name", q.Invariant.Name)
 		}
 		if err != nil {
 			return &atError{err, []any{"invariants", n}}
@@ -416,12 +422,27 @@ func (f file) workInto(a *App) error {
 		}
 		return nil
 	}
-	q := ask.Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}}
+	return f.add(a, history.InvariantWork, *f.Work, "a question whose answer changes when work was done")
+}
+
+func (f file) leaderInto(a *App) error {
+	if f.App.Leader == nil {
+		return nil
+	}
+	if err := f.add(a, history.InvariantLeader, *f.App.Leader, "a question whose answer is the name or the number of the replica that leads"); err != nil {
+		return &atError{err, []any{"app", history.InvariantLeader}}
+	}
+	return nil
+}
+
+// add adds a question of which nothing must be true; what it should be is said where it is missing.
+func (f file) add(a *App, kind string, of question, what string) error {
+	q := ask.Question{Invariant: history.Invariant{Name: kind, Kind: kind, Question: of.Ask, On: of.On}}
 	switch {
-	case draftTable.MatchString(f.Work.Ask):
+	case draftTable.MatchString(of.Ask):
 		return fieldError("ask", "it is still the draft of lockcheck init: replace TABLE by the name of your table")
-	case f.Work.Ask == "":
-		return fieldError("ask", "it is missing: a question whose answer changes when work was done")
+	case of.Ask == "":
+		return fieldError("ask", "it is missing: %s", what)
 	}
 	if err := f.ask(a, &q); err != nil {
 		return err

@@ -58,6 +58,7 @@ app:
   compose: compose.yaml
   service: biller
   replicas: 3
+  leader: {ask: GET leader, on: redis}
   says: {holding: 'got (?P<key>\S+)', releasing: [bye, ciao], did: 'did (?P<id>\S+)'}
 faults: {may hit: [biller, redis]}
 load: {command: [python3, load.py]}
@@ -101,6 +102,10 @@ invariants:
 		{Invariant: history.Invariant{Name: "eventually-3", Kind: "eventually", On: "redis", Within: 10 * time.Second}, Kind: ask.Redis, URL: "redis://redis:6379/"},
 		{Invariant: history.Invariant{Name: "never-4", Kind: "never"}, Kind: ask.HTTP, URL: "http://biller/two-leaders"},
 		{Invariant: history.Invariant{Name: "always-5", Kind: "always"}, Kind: ask.Shell},
+		{Invariant: history.Invariant{Name: "leader", Kind: "leader", On: "redis"}, Kind: ask.Redis, URL: "redis://redis:6379/"},
+	}
+	if len(a.Questions) != len(want) {
+		t.Errorf("%d questions, want %d", len(a.Questions), len(want))
 	}
 	for i, q := range a.Questions {
 		q.Invariant.Question, q.Text = "", ""
@@ -153,6 +158,9 @@ func TestRefuses(t *testing.T) {
 		{"a service without a Compose file", "app: {service: a, command: [a]}\ninvariants: [{never: a}]", "add compose: and its path"},
 		{"a Compose file without a service", "app: {compose: compose.yaml}\ninvariants: [{never: a}]", "which service of compose.yaml is the application"},
 		{"a database without a password", "app: {compose: compose.yaml, service: biller}\ninvariants: [{never: a, on: cache}]", `nothing says how to reach "cache"`},
+		{"an invariant that is called as a question", app + "work: {ask: a}\ninvariants: [{never: a, name: leader}]", `line 3: name: "leader" is the name of another question`},
+		{"a leader without a question", "app: {command: [a], leader: {on: db}}\nwork: {ask: a}\ninvariants: [{never: a}]", "line 1: ask: it is missing: a question whose answer is the name or the number of the replica"},
+		{"a leader that is told by nobody", "app: {command: [a], leader: {ask: a, on: db}}\nwork: {ask: a}\ninvariants: [{never: a}]", `line 1: on: there is neither a connection nor a service "db"`},
 		{"too many replicas", "app: {command: [a], replicas: 10}\ninvariants: [{never: a}]", "use 1 to 9 replicas"},
 	} {
 		_, err := Read(write(t, map[string]string{"app.yaml": c.text, "compose.yaml": compose, "Dockerfile": "FROM scratch"}))

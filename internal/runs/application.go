@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
 	"lockcheck/history"
 	"lockcheck/internal/appfile"
@@ -50,6 +51,7 @@ type appTest struct {
 	schedule nemesis.Schedule
 	recovery time.Duration
 	leftOut  []string
+	leader   *leadership // nil where the app file does not say how to ask for it
 }
 
 // TestApplication runs one test of an application and judges it. What it returns and when it ends is as for Test.
@@ -116,6 +118,9 @@ func prepareApplication(o ApplicationOptions) (*appTest, error) {
 		return nil, err
 	}
 	servers, workers := t.plannedNodes()
+	if slices.ContainsFunc(t.App.Questions, func(q ask.Question) bool { return q.Invariant.Kind == history.InvariantLeader }) {
+		t.leader = newLeadership(t.App.Replicas, workers)
+	}
 	if err := t.settleOn(t.environment(servers, workers)); err != nil {
 		return nil, &UsageError{Err: err, About: "nemesis"}
 	}
@@ -210,6 +215,9 @@ func hitsReplicas(kind string) bool {
 // settleOn refuses a schedule with faults that are not supported here, or leaves them out.
 func (t *appTest) settleOn(env nemesis.Environment) (err error) {
 	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)
+	if errors.Is(err, agent.ErrNoLeader) {
+		return fmt.Errorf("%w; app.leader in the app file says how to find out which replica leads", err)
+	}
 	return err
 }
 
@@ -222,7 +230,12 @@ func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
 	for i, w := range workers {
 		w.Name, w.Again = t.App.Replicas[i], func(context.Context) error { return errors.New("it was only planned") }
 	}
-	return nil, workers
+	return nil, t.hittable(workers)
+}
+
+// hittable are the replicas on this machine that faults may hit.
+func (t *appTest) hittable(replicas []*clusters.Node) []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(replicas), func(n *clusters.Node) bool { return !t.App.Hittable(appfile.Server{Name: n.Name}) })
 }
 
 // divide separates replicas from the servers that they use, and leaves out nodes that faults may not hit.
@@ -240,7 +253,11 @@ func (t *appTest) divide(nodes []*clusters.Node) (servers, replicas []*clusters.
 }
 
 func (t *appTest) environment(servers, replicas []*clusters.Node) nemesis.Environment {
-	return nemesis.Environment{Servers: servers, Workers: replicas, Lease: t.App.Lease, Pause: t.Pause}
+	env := nemesis.Environment{Servers: servers, Workers: replicas, Lease: t.App.Lease, Pause: t.Pause}
+	if t.leader != nil {
+		env.Leader = t.leader.Leader
+	}
+	return env
 }
 
 // folderName names the folder of all runs that can be compared with this one.
@@ -300,7 +317,7 @@ func (r *appRun) start(ctx context.Context) error {
 	if err := r.startPrograms(ctx); err != nil {
 		return err
 	}
-	servers, replicas := []*clusters.Node(nil), r.replicas
+	servers, replicas := []*clusters.Node(nil), r.hittable(r.replicas)
 	if len(r.App.Servers) > 0 {
 		servers, replicas = r.divide(r.cluster.Servers())
 	}
@@ -357,7 +374,11 @@ func (r *appRun) header(ctx context.Context, started bool) history.Header {
 }
 
 func (r *appRun) observers() []func(history.Event) {
-	return []func(history.Event){r.tally.Observe, r.settled.Observe}
+	observers := []func(history.Event){r.tally.Observe, r.settled.Observe}
+	if r.leader != nil {
+		observers = append(observers, r.leader.Observe)
+	}
+	return observers
 }
 
 func (r *appRun) planned() nemesis.Schedule { return r.schedule }

@@ -43,7 +43,7 @@ type answer struct {
 
 // firstRowDecides says of a kind of invariant whether its verdict needs no more than the first row.
 func firstRowDecides(kind string) bool {
-	return kind != history.InvariantKept && kind != history.InvariantWork
+	return kind != history.InvariantKept && history.Judged(kind)
 }
 
 // add takes another row. After errTooLarge there is no need to read on.

@@ -79,13 +79,12 @@ func (q Question) Check() error {
 
 // open makes the source of a question. It connects to nothing.
 func (q Question) open() (source, error) {
-	kinds := append(history.InvariantKinds(), history.InvariantWork)
 	var opened source
 	var err error
 	switch {
 	case q.Invariant.Name == "":
 		return nil, errors.New("a question without a name")
-	case !slices.Contains(kinds, q.Invariant.Kind):
+	case !slices.Contains(history.QuestionKinds(), q.Invariant.Kind):
 		err = fmt.Errorf("unknown kind of invariant %q", q.Invariant.Kind)
 	case q.Kind == HTTP:
 		opened, err = openRequest(q)

@@ -177,7 +177,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{history.InvariantOnce, history.OK, history.Fail}, {history.InvariantNever, history.OK, history.Fail},
 		{history.InvariantAlways, history.Fail, history.OK}, {history.InvariantEventually, history.Fail, history.OK},
-		{history.InvariantKept, history.OK, history.OK}, {history.InvariantWork, history.OK, history.OK},
+		{history.InvariantKept, history.OK, history.OK}, {history.InvariantWork, history.OK, history.OK}, {history.InvariantLeader, history.OK, history.OK},
 	} {
 		for text, want := range map[string]history.Type{"": c.empty, "\n \n": c.empty, "row": c.rows, "\nrow\n": c.rows} {
 			a := &answer{kind: c.kind}
@@ -227,7 +227,7 @@ func TestTooLarge(t *testing.T) {
 		{"one byte more", strings.Repeat("x", maxSize+1), 1, true},
 		{"nothing but blank lines", strings.Repeat("\n", maxSize+1), 0, true},
 	} {
-		for _, kind := range append(history.InvariantKinds(), history.InvariantWork) {
+		for _, kind := range history.QuestionKinds() {
 			a := &answer{kind: kind}
 			err := a.bounded(a.readLines(strings.NewReader(c.text)))
 			if a.Count != c.count {
