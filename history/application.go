@@ -44,6 +44,9 @@ const (
 // EndsHold says whether an event of a replica ends its hold.
 func EndsHold(f Function) bool { return f == Releasing || f == Released || f == Ended }
 
+// AnyVersion is Event.Note of a Write that replaces a value of any version.
+const AnyVersion = "any version"
+
 // Processes of the history of an application, besides its replicas. Each image that asks questions has one
 // asker; the second and later ones are numbered.
 const (
@@ -79,6 +82,12 @@ func Judged(kind string) bool { return slices.Contains(InvariantKinds(), kind) }
 type Application struct {
 	Replicas   []string    `json:"replicas"`
 	Invariants []Invariant `json:"invariants"`
+	// Resource: the application may keep data in lockcheck's resource, whose accesses are events of [Resource]. Each is a
+	// Read or a Write of Key by Client, a replica or the load: OK, or Fail if it was refused for its Token or Base. From is
+	// when the request arrived, and Time when it was applied, one at a time in the order of Seq. Version is what a read
+	// returned, 0 for a key that nobody had written, or what a write made. Base is the version that a write had to
+	// replace. A write with an ID has appended that line.
+	Resource bool `json:"resource,omitempty"`
 	// Says has the regular expressions by which the app file describes lines of replicas and of the load.
 	Says map[Function][]string `json:"says,omitempty"`
 }
@@ -122,8 +131,30 @@ func (v *Validator) application(e *Event) error {
 		return v.answer(e)
 	case e.Process == Load:
 		return ofLoad(e)
+	case e.Process == Resource && v.app.Resource:
+		return v.access(e)
 	}
 	return v.replica(e)
+}
+
+// access checks a request to the resource: each write makes the next version of its key.
+func (v *Validator) access(e *Event) error {
+	version := v.versions[e.Key]
+	if e.F == Write && e.Type == OK {
+		version++
+	}
+	switch {
+	case e.F != Read && e.F != Write, e.Type != OK && e.Type != Fail, (e.Type == Fail) == (e.Error == ""):
+		return fmt.Errorf("%s of type %q with error %q is not one of %s", e.F, e.Type, e.Error, Resource)
+	case e.Key == "" || e.Client != Load && !slices.Contains(v.app.Replicas, e.Client):
+		return fmt.Errorf("%s at %s needs a key and a known client, not %q", e.F, Resource, e.Client)
+	case e.Seq != v.seq+1:
+		return fmt.Errorf("sequence number is %d, not %d", e.Seq, v.seq+1)
+	case e.Version != version:
+		return fmt.Errorf("version of %s is %d, not %d", e.Key, e.Version, version)
+	}
+	v.seq, v.versions[e.Key] = e.Seq, version
+	return nil
 }
 
 // ofLoad checks an event of the load, which is a program like a replica.

@@ -7,6 +7,31 @@ func TestApplicationEvents(t *testing.T) {
 		Format: Format, Schema: SchemaVersion, Workload: WorkloadApplication,
 		Application: &Application{Replicas: []string{"biller-1"}, Invariants: []Invariant{{Name: "billed-once", Kind: InvariantOnce}}},
 	}
+	stores := header
+	stores.Application = &Application{Replicas: []string{"biller-1"}, Resource: true}
+	for _, c := range []struct {
+		name  string
+		event Event
+		valid bool
+	}{
+		{"a read of nothing", Event{Process: Resource, Type: OK, F: Read, Client: "biller-1", Key: "c", Seq: 1, From: 1, Time: 2}, true},
+		{"a write", Event{Process: Resource, Type: OK, F: Write, Client: Load, Key: "c", Seq: 1, Version: 1, From: 1, Time: 2}, true},
+		{"a write that skips a version", Event{Process: Resource, Type: OK, F: Write, Client: "biller-1", Key: "c", Seq: 1, Version: 2, From: 1, Time: 2}, false},
+		{"a read of a version that there is not", Event{Process: Resource, Type: OK, F: Read, Client: "biller-1", Key: "c", Seq: 1, Version: 1, From: 1, Time: 2}, false},
+		{"a refused write", Event{Process: Resource, Type: Fail, F: Write, Client: "biller-1", Key: "c", Seq: 1, Error: "old token", From: 1, Time: 2}, true},
+		{"one that is refused for no reason", Event{Process: Resource, Type: Fail, F: Write, Client: "biller-1", Key: "c", Seq: 1, From: 1, Time: 2}, false},
+		{"one without its number", Event{Process: Resource, Type: OK, F: Read, Client: "biller-1", Key: "c", From: 1, Time: 2}, false},
+		{"one of nobody", Event{Process: Resource, Type: OK, F: Read, Client: "biller-2", Key: "c", Seq: 1, From: 1, Time: 2}, false},
+		{"one without a key", Event{Process: Resource, Type: OK, F: Read, Client: "biller-1", Seq: 1, From: 1, Time: 2}, false},
+		{"what is no access", Event{Process: Resource, Type: OK, F: Did, Client: "biller-1", Key: "c", ID: "j", Seq: 1, From: 1, Time: 2}, false},
+	} {
+		if err := Validate(&History{Header: stores, Events: []Event{c.event}}); (err == nil) != c.valid {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := Validate(&History{Header: header, Events: []Event{c.event}}); err == nil {
+			t.Errorf("%s: there is no resource", c.name)
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		event Event

@@ -40,6 +40,7 @@ type Validator struct {
 	shared    bool            // acquires may be shared
 	app       *Application    // nil for a lock
 	seq       int64
+	versions  map[string]int64 // of the keys of the resource of an application
 }
 
 // begun is what the completion of an operation must agree with.
@@ -67,6 +68,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		wakes:     h.Wakes,
 		shared:    h.Workload == WorkloadReadWrite,
 		app:       h.Application,
+		versions:  make(map[string]int64),
 	}
 	for _, w := range h.Workers {
 		v.workers[w] = &opSet{}
