@@ -16,6 +16,7 @@ import (
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/application/ask"
 	"lockcheck/internal/application/replica"
+	appresource "lockcheck/internal/application/resource"
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/runs/clientcheck"
@@ -29,7 +30,7 @@ func ownProcesses(s *system) []*cobra.Command {
 		configured(s, "worker", workloads.RunWorker), configured(s, "resource", workloads.RunResource),
 		configured(s, "observer", workloads.RunObserver), configured(s, clientcheck.Command, conformance.Serve),
 		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), swarmPartCommand(s), holdCommand(s), replicaCommand(s),
-		configured(s, ask.Command, ask.Run),
+		configured(s, ask.Command, ask.Run), configured(s, appresource.Command, appresource.Run),
 		ownProcess(vdso.TraceCommand, func(context.Context) error { return vdso.Trace(s.stdin, s.stdout) }),
 		ownProcess(vdso.NowCommand, func(context.Context) error { return vdso.Now(s.stdin, s.stdout) }),
 		ownProcess(stage.Command, func(context.Context) error {
