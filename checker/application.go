@@ -10,10 +10,12 @@ import (
 type ApplicationSummary struct {
 	Invariants []InvariantSummary `json:"invariants"`
 	Replicas   []ReplicaSummary   `json:"replicas"`
-	Holds      int64              `json:"holds"`    // that replicas reported
-	Effects    int64              `json:"effects"`  // pieces of work that replicas reported
-	Repeated   int64              `json:"repeated"` // Effects that had been done before
-	Accepted   int64              `json:"accepted"` // pieces of work that the application confirmed to the load
+	Holds      int64              `json:"holds"`            // that replicas reported
+	Effects    int64              `json:"effects"`          // pieces of work that replicas reported
+	Repeated   int64              `json:"repeated"`         // Effects that had been done before
+	Accepted   int64              `json:"accepted"`         // pieces of work that the application confirmed to the load
+	Reads      int64              `json:"reads,omitempty"`  // of replicas in the resource
+	Writes     int64              `json:"writes,omitempty"` // of replicas to the resource, without lines that are effects
 	Restarts   int64              `json:"restarts"`
 }
 
@@ -50,6 +52,22 @@ type ReplicaSummary struct {
 	Killed  int64  `json:"killed"`
 	Holds   int64  `json:"holds"`
 	Effects int64  `json:"effects"`
+	Reads   int64  `json:"reads,omitempty"`  // in the resource
+	Writes  int64  `json:"writes,omitempty"` // to the resource, without lines that are effects
+}
+
+// Overwrite is an update in the resource of an application that was overwritten by who had not seen it.
+type Overwrite struct {
+	// Seen is the version that the overwriting client had read last, or Wrote itself, at SeenAt, ns; 0 for a key that was not
+	// there.
+	Seen   int64 `json:"seen"`
+	SeenAt int64 `json:"seen_at"`
+	Wrote  bool  `json:"wrote,omitempty"`
+	// Unseen is the first version that it had not seen, made at UnseenAt, ns; Appended is the line that this added, "" for a
+	// new value.
+	Unseen   int64  `json:"unseen"`
+	UnseenAt int64  `json:"unseen_at"`
+	Appended string `json:"appended,omitempty"`
 }
 
 // MaxSeenRows limits the rows that Seen keeps of an answer.

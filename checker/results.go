@@ -102,8 +102,10 @@ type Incident struct {
 	Explanation *Explanation `json:"explanation,omitempty"`
 	LastHold    *LastHold    `json:"last_hold,omitempty"`
 	// Seen is what the history shows of a violated invariant of an application; nil for other incidents.
-	Seen *Seen  `json:"seen,omitempty"`
-	Why  string `json:"why,omitempty"` // words: the explanation
+	Seen *Seen `json:"seen,omitempty"`
+	// Overwrite explains the overwritten update of an application; nil for other incidents.
+	Overwrite *Overwrite `json:"overwrite,omitempty"`
+	Why       string     `json:"why,omitempty"` // words: the explanation
 	// Workers involved, earlier first, and their grants.
 	Workers []string `json:"workers,omitempty"`
 	Grants  []string `json:"grants,omitempty"`

@@ -46,6 +46,51 @@ func (p presenter) aboutInvariants(f checker.Fact) string {
 	return ""
 }
 
+// aboutResource says what was written to the resource of an application.
+func (p presenter) aboutResource(f checker.Fact) string {
+	switch f.Kind {
+	case application.FactNoResource:
+		return "the app file has no resource (app.resource)"
+	case application.FactOverwritten:
+		return fmt.Sprintf("%d of %s in the resource %s", f.N, count(f.Of, "value", "values"),
+			oneOrMany(f.N, "was replaced by a client that had not seen it", "were replaced by clients that had not seen them"))
+	case application.FactReplacedSeen:
+		return count(f.N, "value", "values") + " in the resource " + oneOrMany(f.N, "was", "were") + " replaced, each by a client that had seen it"
+	case application.FactReplacedBlind:
+		return "not judged: " + count(f.N, "replacement", "replacements") + " by a client that had not read the value since its start, or said that it overwrites any version"
+	case application.FactNothingReplaced:
+		return "no client replaced a value that it had read from the resource"
+	case application.FactRefused:
+		return fmt.Sprintf("the resource refused %s for an old token or another version", count(f.N, "request", "requests"))
+	}
+	return ""
+}
+
+// overwritten says who had read what, who wrote in between, and who overwrote that.
+func (p presenter) overwritten(i checker.Incident) string {
+	o, by, other, last := i.Overwrite, name(i.Workers, 0), name(i.Workers, 1), i.Figures.Next-1
+	knew := fmt.Sprintf("read version %d of %s at %s", o.Seen, i.Key, p.at(o.SeenAt))
+	switch {
+	case o.Wrote:
+		knew = fmt.Sprintf("wrote version %d of %s at %s", o.Seen, i.Key, p.at(o.SeenAt))
+	case o.Seen == 0:
+		knew = fmt.Sprintf("read at %s that there was no %s", p.at(o.SeenAt), i.Key)
+	}
+	wrote := fmt.Sprintf("wrote version %d", o.Unseen)
+	if o.Appended != "" {
+		wrote = fmt.Sprintf("appended %s, which made version %d,", o.Appended, o.Unseen)
+	}
+	replaced, unseen := "it", fmt.Sprintf("version %d", o.Unseen)
+	if last > o.Unseen {
+		replaced, unseen = fmt.Sprintf("version %d", last), fmt.Sprintf("versions %d to %d", o.Unseen, last)
+	}
+	text := fmt.Sprintf("%s %s, %s %s at %s, and %s then replaced %s by version %d without having seen %s", by, knew, other, wrote, p.at(o.UnseenAt), by, replaced, i.Figures.Next, unseen)
+	if s := i.Figures.Holder; s != "" && s != checker.HolderHealthy {
+		text += fmt.Sprintf(" (%s was %s in between)", by, s)
+	}
+	return text
+}
+
 // aboutReplicas says what the lines of the replicas of an application show.
 func (p presenter) aboutReplicas(f checker.Fact) string {
 	switch f.Kind {
@@ -114,7 +159,7 @@ func (p presenter) applicationWork() string {
 	for _, of := range []struct {
 		n         int64
 		one, many string
-	}{{s.Restarts, "restart", "restarts"}, {s.Holds, "hold", "holds"}, {s.Effects, "effect", "effects"}, {s.Accepted, "accepted piece of work", "accepted pieces of work"}} {
+	}{{s.Restarts, "restart", "restarts"}, {s.Holds, "hold", "holds"}, {s.Effects, "effect", "effects"}, {s.Writes, "write to the resource", "writes to the resource"}, {s.Accepted, "accepted piece of work", "accepted pieces of work"}} {
 		if of.n > 0 {
 			parts = append(parts, count(of.n, of.one, of.many))
 		}
@@ -132,6 +177,9 @@ func (p presenter) applicationIncident(i checker.Incident) string {
 		return fmt.Sprintf("%s did %s in its hold of %s, %s after %s had said that it held %s (%s was %s)", first, f.ID, i.Key, length(f.Length), second, i.Key, first, f.Holder)
 	case application.KindDoneTwice:
 		return fmt.Sprintf("%s was done by %s, and again %s later by %s", f.ID, first, length(f.Length), second)
+	}
+	if i.Overwrite != nil {
+		return p.overwritten(i)
 	}
 	if i.Seen == nil {
 		return ""
@@ -214,6 +262,13 @@ func (p presenter) seen(s checker.Seen) string {
 		switch l.F {
 		case history.Holding:
 			what = "held " + l.Key
+		case history.Write:
+			what = "wrote " + l.Key
+			if l.ID != "" {
+				what = "appended " + l.ID + " to " + l.Key
+			}
+			parts = append(parts, fmt.Sprintf("%s last %s, at %s", l.Replica, what, p.at(l.At)))
+			continue
 		case history.Ended:
 			parts = append(parts, fmt.Sprintf("%s ended at %s (%s)", l.Replica, p.at(l.At), l.Exit))
 			continue

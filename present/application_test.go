@@ -82,6 +82,13 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactDoneTwice, N: 2}, "2 pieces of work were done again"},
 		{applied(), checker.Fact{Kind: application.FactDoneOnce, N: 1}, "1 piece of work, none done twice"},
 		{applied(), checker.Fact{Kind: application.FactNothingDone}, "no replica said that it did any work; compare the pattern says.did with what the replicas print"},
+		{applied(), checker.Fact{Kind: application.FactNoResource}, "the app file has no resource (app.resource)"},
+		{applied(), checker.Fact{Kind: application.FactOverwritten, N: 1, Of: 7}, "1 of 7 values in the resource was replaced by a client that had not seen it"},
+		{applied(), checker.Fact{Kind: application.FactOverwritten, N: 2, Of: 7}, "2 of 7 values in the resource were replaced by clients that had not seen them"},
+		{applied(), checker.Fact{Kind: application.FactReplacedSeen, N: 2}, "2 values in the resource were replaced, each by a client that had seen it"},
+		{applied(), checker.Fact{Kind: application.FactReplacedBlind, N: 1}, "not judged: 1 replacement by a client that had not read the value since its start, or said that it overwrites any version"},
+		{applied(), checker.Fact{Kind: application.FactNothingReplaced}, "no client replaced a value that it had read from the resource"},
+		{applied(), checker.Fact{Kind: application.FactRefused, N: 2}, "the resource refused 2 requests for an old token or another version"},
 		{applied(), checker.Fact{Kind: application.FactNoWork, Of: 1}, "nothing shows that the application did any work; say in the app file what does: load, says.did or work"},
 		{applied(), checker.Fact{Kind: application.FactNoWork, N: 1, Of: 2}, "only 1 effect was seen, 2 are needed; run it with a longer --time-limit, or ask for less with --min-ops 1"},
 		{applied(), checker.Fact{Kind: application.FactFewReplicas, N: 1}, "only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file"},
@@ -121,6 +128,12 @@ func TestApplicationIncidents(t *testing.T) {
 		{checker.Incident{Kind: application.KindEventually, Key: "billed", Seen: &checker.Seen{}, Figures: checker.IncidentFigures{Length: 31 * time.Second}}, "invariant billed did not hold 31 s after the last fault"},
 		{checker.Incident{Kind: application.KindHoldersOverlap, Key: "k", Workers: two, To: 9 * ms, Figures: checker.IncidentFigures{Holder: checker.HolderPaused}}, "b1 and b2 both held k for 9 ms (b1 was paused)"},
 		{checker.Incident{Kind: application.KindStaleEffect, Key: "k", Workers: two, Figures: checker.IncidentFigures{Holder: checker.HolderCutOff, ID: "j", Length: time.Second}}, "b1 did j in its hold of k, 1 s after b2 had said that it held k (b1 was cut off)"},
+		{checker.Incident{Kind: application.KindOverwritten, Key: "c", Workers: two, Figures: checker.IncidentFigures{N: 1, Next: 5, Holder: checker.HolderHealthy}, Overwrite: &checker.Overwrite{Seen: 3, SeenAt: 11 * ms, Unseen: 4, UnseenAt: 12 * ms}},
+			"b1 read version 3 of c at 1 ms, b2 wrote version 4 at 2 ms, and b1 then replaced it by version 5 without having seen version 4"},
+		{checker.Incident{Kind: application.KindOverwritten, Key: "c", Workers: two, Figures: checker.IncidentFigures{N: 2, Next: 6, Holder: checker.HolderPaused}, Overwrite: &checker.Overwrite{Seen: 3, SeenAt: 11 * ms, Wrote: true, Unseen: 4, UnseenAt: 12 * ms, Appended: "l"}},
+			"b1 wrote version 3 of c at 1 ms, b2 appended l, which made version 4, at 2 ms, and b1 then replaced version 5 by version 6 without having seen versions 4 to 5 (b1 was paused in between)"},
+		{checker.Incident{Kind: application.KindOverwritten, Key: "c", Workers: two, Figures: checker.IncidentFigures{N: 1, Next: 2}, Overwrite: &checker.Overwrite{SeenAt: 11 * ms, Unseen: 1, UnseenAt: 12 * ms}},
+			"b1 read at 1 ms that there was no c, b2 wrote version 1 at 2 ms, and b1 then replaced it by version 2 without having seen version 1"},
 		{checker.Incident{Kind: application.KindDoneTwice, Workers: two, Figures: checker.IncidentFigures{ID: "j", Length: time.Second}}, "j was done by b1, and again 1 s later by b2"},
 	} {
 		seen[string(c.incident.Kind)] = true
@@ -142,9 +155,9 @@ func TestSeen(t *testing.T) {
 		Invariant: history.InvariantOnce, Held: 15 * ms,
 		Faults: []checker.InForce{{ID: "f1", Kind: history.Pause, Targets: []string{"b1"}, From: 12 * ms, To: 16 * ms}, {ID: "f2", Kind: history.Kill, From: 14 * ms}},
 		Hit:    []checker.Hit{{Replica: "b1", State: checker.HolderPaused}},
-		Said:   []checker.Said{{Replica: "b1", F: history.Holding, Key: "k", At: 11 * ms}, {Replica: "b2", F: history.Did, ID: "j", At: 17 * ms}},
+		Said:   []checker.Said{{Replica: "b1", F: history.Holding, Key: "k", At: 11 * ms}, {Replica: "b2", F: history.Did, ID: "j", At: 17 * ms}, {Replica: "b3", F: history.Write, Key: "c", At: 18 * ms}, {Replica: "b4", F: history.Write, Key: "c", ID: "l", At: 18 * ms}},
 	}
-	want := "it held when it was asked at 5 ms; fault f1 (pause of b1) was in force from 2 ms to 6 ms; fault f2 (kill) was in force from 4 ms; b1 was paused; b1 last said that it held k, at 1 ms; b2 last said that it did j, at 7 ms"
+	want := "it held when it was asked at 5 ms; fault f1 (pause of b1) was in force from 2 ms to 6 ms; fault f2 (kill) was in force from 4 ms; b1 was paused; b1 last said that it held k, at 1 ms; b2 last said that it did j, at 7 ms; b3 last wrote c, at 8 ms; b4 last appended l to c, at 8 ms"
 	if got := applied().why(checker.Incident{Seen: &s}); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -10,7 +10,7 @@ import (
 
 // fact is the sentence for one fact of a finding.
 func (p presenter) fact(f checker.Fact) string {
-	for _, say := range []func(checker.Fact) string{p.aboutHolders, p.aboutGrants, p.aboutData, p.aboutLiveness, p.aboutFaults, p.aboutRun, aboutBugs, p.aboutInvariants, p.aboutReplicas, p.aboutApplication} {
+	for _, say := range []func(checker.Fact) string{p.aboutHolders, p.aboutGrants, p.aboutData, p.aboutLiveness, p.aboutFaults, p.aboutRun, aboutBugs, p.aboutInvariants, p.aboutReplicas, p.aboutResource, p.aboutApplication} {
 		if text := say(f); text != "" {
 			return text
 		}

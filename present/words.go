@@ -31,7 +31,7 @@ func Property(p checker.Property) string {
 	case checker.NoStaleWrite:
 		return "The resource accepts no write of a holder after a later holder has used the data, and none without the lock."
 	case checker.NoLostUpdate:
-		return "Every acknowledged update is in the final state, once, and nothing else is."
+		return "Every acknowledged update is in the final state, once, and nothing else is. Of an application: who has read a key of the resource does not replace a version that it has not seen."
 	case checker.RepeatableRead:
 		return "A reader that shares the lock reads the same data to the end of its hold."
 	case checker.Invariants:

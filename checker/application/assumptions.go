@@ -51,7 +51,7 @@ func (r *run) undecidedBecause() []checker.Fact {
 		reasons = append(reasons, checker.Fact{Kind: FactNothingJudged})
 	}
 	if least := max(1, r.header.MinOps); !r.worked(least) {
-		reasons = append(reasons, checker.Fact{Kind: FactNoWork, N: int64(len(r.effects)), Of: least})
+		reasons = append(reasons, checker.Fact{Kind: FactNoWork, N: r.shownWork(), Of: least})
 	}
 	if n := r.startedReplicas(); n < 2 {
 		reasons = append(reasons, checker.Fact{Kind: FactFewReplicas, N: n})
@@ -87,14 +87,27 @@ func (r *run) unansweredWork() []checker.Fact {
 
 // judgesAnything says whether the app file gives anything to judge.
 func (r *run) judgesAnything() bool {
-	return r.says(history.Holding) || r.says(history.Did) ||
+	return r.says(history.Holding) || r.doesWork() ||
 		slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool { return history.Judged(i.Kind) })
 }
 
-// worked says whether anything shows that the application did something: the effects that it says it had, work that it
-// accepted and that an invariant watched, or an answer that changed.
+// shownWork counts the effects that replicas say they had, or had in the resource.
+func (r *run) shownWork() int64 {
+	n := int64(len(r.effects))
+	for _, p := range r.replicas {
+		for _, e := range p.used {
+			if e.F == history.Write && (r.says(history.Did) || !appends(e)) { // appended lines are among the effects otherwise
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// worked says whether anything shows that the application did something: its effects, work that it accepted and that an
+// invariant watched, or an answer that changed.
 func (r *run) worked(least int64) bool {
-	return int64(len(r.effects)) >= least || len(r.accepted) > 0 && r.watchedWork() || r.workChanged()
+	return r.shownWork() >= least || len(r.accepted) > 0 && r.watchedWork() || r.workChanged()
 }
 
 // watchedWork says whether an invariant was answered that tells what became of accepted work.

@@ -20,6 +20,7 @@ type property struct {
 func properties() []property {
 	return []property{
 		{checker.Invariants, false, invariants},
+		{checker.NoLostUpdate, false, noLostUpdate},
 		{checker.ExactlyOnce, false, exactlyOnce},
 		{checker.NoStaleEffect, false, noStaleEffect},
 		{checker.MutualExclusion, true, mutualExclusion},

@@ -98,14 +98,15 @@ func (r *run) covered(f *fault) checker.FaultCoverage {
 	return c
 }
 
-// hitsIdle says that all targets of a fault are replicas which, by their lines, did nothing from beginning to end.
+// hitsIdle says that all targets of a fault are replicas which, by their lines and their requests to the resource, did nothing
+// from beginning to end.
 func (r *run) hitsIdle(f *fault) bool {
-	if !r.says(history.Holding) && !r.says(history.Did) {
+	if !r.says(history.Holding) && !r.doesWork() {
 		return false
 	}
 	return !slices.ContainsFunc(f.Targets, func(name string) bool {
 		p := r.replica(name)
-		return p == nil || slices.ContainsFunc(p.lines, func(e *history.Event) bool { return e.F == history.Holding || e.F == history.Did })
+		return p == nil || len(p.used) > 0 || slices.ContainsFunc(p.lines, func(e *history.Event) bool { return e.F == history.Holding || e.F == history.Did })
 	})
 }
 

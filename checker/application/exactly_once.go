@@ -9,7 +9,7 @@ import (
 
 // exactlyOnce judges that no piece of work was done twice.
 func exactlyOnce(r *run) checker.Finding {
-	if f, is := r.unsaid(checker.ExactlyOnce, history.Did); is {
+	if f, is := r.undescribed(checker.ExactlyOnce); is {
 		return f
 	}
 	var found checker.Incidents
@@ -26,6 +26,8 @@ func exactlyOnce(r *run) checker.Finding {
 	switch {
 	case found.Total() > 0:
 		because(&f, checker.Violation, checker.Fact{Kind: FactDoneTwice, N: found.Total()})
+	case len(done) == 0 && !r.says(history.Did):
+		because(&f, checker.NotApplicable, checker.Fact{Kind: FactNothingDone}) // it may keep other things in the resource
 	case len(done) == 0:
 		because(&f, checker.Undecided, checker.Fact{Kind: FactNothingDone})
 	default:
@@ -79,5 +81,5 @@ func (r *run) staleBetween(key string, from, to int64) bool {
 // outside says that an effect was certainly in no hold of any thread of its replica.
 func (r *run) outside(d *effect) bool {
 	p := r.replica(d.replica)
-	return d.hold == nil && !p.spans.meets(d.from, d.time)
+	return d.hold == nil && !p.spans.meets(d.from, d.time) && p.heard(d)
 }

@@ -34,6 +34,16 @@ const (
 	FactNothingDone     checker.FactKind = "nothing-done"     //
 )
 
+// Facts about what was written to the resource.
+const (
+	FactNoResource      checker.FactKind = "no-resource"      //
+	FactOverwritten     checker.FactKind = "overwritten"      // N of Of values that were replaced had not been seen by who replaced them
+	FactReplacedSeen    checker.FactKind = "replaced-seen"    // N values were replaced, each by one who had seen it
+	FactReplacedBlind   checker.FactKind = "replaced-blind"   // N values were replaced by one who had not read the key, or named no version on purpose
+	FactNothingReplaced checker.FactKind = "nothing-replaced" // by one who had read the key
+	FactRefused         checker.FactKind = "resource-refused" // N requests
+)
+
 // Facts about the run itself.
 const (
 	FactNoWork         checker.FactKind = "no-work"      // N of Of effects, and nothing else shows that anything was done
@@ -55,6 +65,9 @@ const (
 	KindHoldersOverlap checker.IncidentKind = "holders-overlap" // Figures.Holder
 	KindStaleEffect    checker.IncidentKind = "stale-effect"    // Figures.Holder, Length, ID
 	KindDoneTwice      checker.IncidentKind = "done-twice"      // Figures.ID
+
+	// KindOverwritten: Overwrite; Workers: who overwrote, and whose update was the first to go; Figures.N updates, Next, Holder.
+	KindOverwritten checker.IncidentKind = "update-overwritten"
 )
 
 // Causes of what effects and holds violate.

@@ -22,6 +22,7 @@ func (r *run) summary() *checker.ApplicationSummary {
 	}
 	for _, p := range r.replicas {
 		of := r.summaryOf(p)
+		s.Reads, s.Writes = s.Reads+of.Reads, s.Writes+of.Writes
 		s.Restarts += max(0, of.Started-1)
 		s.Replicas = append(s.Replicas, of)
 	}
@@ -43,6 +44,16 @@ func (r *run) summaryOf(p *replica) checker.ReplicaSummary {
 	for _, h := range p.holds {
 		if !h.again {
 			s.Holds++
+		}
+	}
+	for _, e := range p.used {
+		switch {
+		case e.F == history.Read:
+			s.Reads++
+		case appends(e) && !r.says(history.Did):
+			s.Effects++
+		default:
+			s.Writes++
 		}
 	}
 	for i := range r.faults {

@@ -35,10 +35,21 @@ func random(rng *rand.Rand, size int) *history.History {
 	for _, kind := range history.QuestionKinds() {
 		app.Invariants = append(app.Invariants, history.Invariant{Name: kind, Kind: kind})
 	}
+	app.Resource = rng.IntN(2) == 0
 	last := make(map[string]int64)
 	for i := range size {
 		e := history.Event{Index: int64(i), Type: history.Info, Key: one("k", "l"), ID: one("a", "b", "c"), Client: one("", "t"), Token: rng.Uint64N(4), Error: one("", "", "", "e")}
-		switch rng.IntN(5) {
+		switch rng.IntN(6) {
+		case 5:
+			if e.Process = history.Resource; !app.Resource {
+				e.Process, e.F = "b1", history.Did
+				break
+			}
+			e.Client, e.F, e.Type, e.ID = one("b1", "b2", history.Load), history.Function(one("read", "write")), history.Type(one("ok", "ok", "fail")), one("", "a")
+			if e.Error = ""; e.Type == history.Fail {
+				e.Error = "refused"
+			}
+			e.Base, e.Note = rng.Int64N(3), one("", history.AnyVersion)
 		case 0:
 			e.Process, e.F = history.Asker, history.Asked
 			e.Key = app.Invariants[rng.IntN(len(app.Invariants))].Name
@@ -64,6 +75,7 @@ func random(rng *rand.Rand, size int) *history.History {
 		}
 		h.Events = append(h.Events, e)
 	}
+	number(h.Events)
 	return h
 }
 

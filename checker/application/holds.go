@@ -42,6 +42,7 @@ type effect struct {
 	holder
 	id         string
 	from, time int64
+	appended   bool  // in the resource; it has not printed it
 	hold       *hold // in which it was done, as far as the lines say; nil if it was done in none
 }
 

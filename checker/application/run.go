@@ -24,13 +24,16 @@ type run struct {
 	holds      []*hold
 	byKey      map[string][]*hold // by their starts
 	effects    []*effect
+	accesses   []*history.Event            // to the resource, in the order in which they were applied
+	starts     map[string][]*history.Event // of programs, by replica or load
 }
 
 // replica is what one of them said.
 type replica struct {
 	name  string
 	lines []*history.Event // of all functions, in order
-	shown []*history.Event // that it holds or did something, or that its program ended
+	shown []*history.Event // that it holds, did or wrote something, or that its program ended
+	used  []*history.Event // what it read and wrote in the resource
 	holds []*hold          // in the order of their lines
 	spans covering         // when it may have held anything
 }
@@ -44,6 +47,7 @@ type fault struct {
 func newRun(h *history.History) *run {
 	r := &run{
 		phases: make(map[string]*history.Event), answers: make(map[string][]*history.Event), byKey: make(map[string][]*hold),
+		starts: make(map[string][]*history.Event),
 	}
 	if h == nil || h.Header.Application == nil {
 		r.app = history.Application{}
@@ -69,8 +73,10 @@ func newRun(h *history.History) *run {
 	}
 	r.collectFaults(h.Events)
 	for _, p := range r.replicas {
+		slices.SortStableFunc(p.shown, func(a, b *history.Event) int { return cmp.Compare(a.Time, b.Time) })
 		r.collectHolds(p)
 	}
+	r.collectAppended()
 	for _, holds := range r.byKey {
 		slices.SortStableFunc(holds, func(a, b *hold) int { return cmp.Compare(a.start, b.start) })
 	}
@@ -85,7 +91,18 @@ func (r *run) add(e *history.Event, byName map[string]*replica) {
 	if e.Process == history.Load {
 		r.load = append(r.load, e)
 	}
+	if e.F == history.Started {
+		r.starts[e.Process] = append(r.starts[e.Process], e)
+	}
 	switch p := byName[e.Process]; {
+	case e.Process == history.Resource && r.app.Resource:
+		r.accesses = append(r.accesses, e)
+		if by := byName[e.Client]; by != nil && e.Type == history.OK {
+			by.used = append(by.used, e)
+			if e.F == history.Write {
+				by.shown = append(by.shown, e)
+			}
+		}
 	case e.F == history.Phase:
 		r.phases[e.Note] = e
 	case e.F == history.Asked:

@@ -53,6 +53,7 @@ func asking(h history.Header, name, kind string) history.Header {
 // script makes a history of lines such as
 //
 //	10-12 b1 holding k token=5 who=t1      20 b1 did j1      30 load j1
+//	10-12 resource b1 read c         20 resource b1 put c base=1        30 resource b1 append c line      40 resource b1 refused c
 //	40-41 ask ok billed rows=a,b           50 phase final    60-80 pause b1 (with dropped=0, by=b1 for the moment of holding)
 //
 // in order of their times, in ms. A run without a phase of its own gets those of a complete one.
@@ -63,13 +64,27 @@ func script(t *testing.T, header history.Header, lines ...string) *history.Histo
 		h.Events = append(h.Events, events(t, strings.Fields(line), n)...)
 	}
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
-	for i := range h.Events {
-		h.Events[i].Index = int64(i)
-	}
+	number(h.Events)
 	if err := history.Validate(h); err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// number gives events their numbers, and those of the resource their versions.
+func number(events []history.Event) {
+	seq, versions := int64(0), make(map[string]int64)
+	for i := range events {
+		e := &events[i]
+		if e.Index = int64(i); e.Process != history.Resource {
+			continue
+		}
+		if e.F == history.Write && e.Type == history.OK {
+			versions[e.Key]++
+		}
+		seq++
+		e.Seq, e.Version = seq, versions[e.Key]
+	}
 }
 
 func events(t *testing.T, words []string, n int) []history.Event {
@@ -99,6 +114,18 @@ func events(t *testing.T, words []string, n int) []history.Event {
 		}
 	case words[1] == history.Load && options["error"] != "":
 		e.F, e.Error = history.Missed, options["error"]
+	case words[1] == history.Resource:
+		e.Client, e.F, e.Type, e.Key = plain[0], history.Write, history.OK, plain[2]
+		e.Base, _ = strconv.ParseInt(options["base"], 10, 64)
+		e.Note = strings.ReplaceAll(options["note"], "_", " ")
+		switch plain[1] {
+		case "read":
+			e.F = history.Read
+		case "append":
+			e.ID = plain[3]
+		case "refused":
+			e.Type, e.Error = history.Fail, "refused"
+		}
 	case words[1] == history.Load:
 		e.F, e.Type, e.ID = history.Accepted, history.OK, plain[0]
 	case history.EffectsOf(words[1]) != nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"lockcheck/checker"
@@ -51,6 +52,11 @@ type world struct {
 	read      map[string]int64 // by replica, when its last line was read
 	restarted map[string]bool
 	n         int
+
+	applied       int64            // the last request to the resource
+	stores, named bool             // it keeps data in the resource, and work too unless it says it; its threads have names
+	versions      map[string]int64 // of the keys of the resource
+	lost          map[string]bool  // the updates of the resource that were overwritten unseen, by key and the version that replaced them
 }
 
 type span struct{ from, to int64 }
@@ -88,7 +94,7 @@ const lease, ending = 200 * ms, 5000 * ms
 func simulate(seed uint64) (*history.History, *world) {
 	w := &world{
 		Rand: rand.New(rand.NewPCG(seed, 5)), kind: seed % kinds, owner: make(map[string]*stay), pauses: make(map[string][]span),
-		killed: make(map[string]int64), read: make(map[string]int64), restarted: make(map[string]bool), done: make(map[string]bool), again: make(map[string]int64),
+		killed: make(map[string]int64), read: make(map[string]int64), restarted: make(map[string]bool), done: make(map[string]bool), versions: make(map[string]int64), lost: make(map[string]bool), again: make(map[string]int64),
 		says: []history.Function{history.Holding, history.Did, history.Accepted, history.Releasing, history.Released},
 	}
 	switch w.IntN(4) {
@@ -97,7 +103,11 @@ func simulate(seed uint64) (*history.History, *world) {
 	case 1:
 		w.says = slices.Delete(w.says, 3, 4)
 	}
+	if w.stores = w.IntN(2) == 0; w.stores && w.IntN(2) == 0 {
+		w.says = slices.DeleteFunc(w.says, func(f history.Function) bool { return f == history.Did })
+	}
 	header := saying(everything(), w.says...)
+	header.Application.Resource = w.stores
 	header = asking(asking(header, "once", history.InvariantOnce), "never", history.InvariantNever)
 	names := header.Application.Replicas
 	threads := w.threads(names)
@@ -124,9 +134,7 @@ func simulate(seed uint64) (*history.History, *world) {
 	w.ask()
 	h := &history.History{Header: header, Events: w.events}
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
-	for i := range h.Events {
-		h.Events[i].Index = int64(i)
-	}
+	number(h.Events)
 	return h, w
 }
 
@@ -135,6 +143,7 @@ func (w *world) upTo(d int64) int64 { return 1 + w.Int64N(d) }
 func (w *world) threads(names []string) []*thread {
 	var all []*thread
 	named := w.IntN(3) == 0
+	w.named = named
 	for _, name := range names {
 		for i := range 1 + w.IntN(2) {
 			who := holder{name, ""}
@@ -246,14 +255,46 @@ func (w *world) act(t *thread) {
 		t.then(w.upTo(10*ms), w.giveBack)
 		return
 	}
+	if w.stores && w.IntN(2) == 0 {
+		w.update(t)
+		return
+	}
 	w.do(t)
 	t.then(w.upTo(40*ms), w.act)
 }
+
+// update reads a value and writes the next one, which the lock of the thread's key is to protect. It may keep another thread
+// waiting in between, or be paused.
+func (w *world) update(t *thread) {
+	key := "of-" + t.stay.key
+	w.access(t, history.Event{F: history.Read, Key: key})
+	base := w.versions[key]
+	t.then(w.upTo(20*ms), func(t *thread) {
+		if w.versions[key]++; w.versions[key] != base+1 {
+			w.lost[fmt.Sprint(key, w.versions[key])] = true
+		}
+		w.access(t, history.Event{F: history.Write, Key: key})
+		t.then(w.upTo(20*ms), w.act)
+	})
+}
+
+// access is a request to the resource. No two are applied at the same time.
+func (w *world) access(t *thread, e history.Event) {
+	w.applied = max(w.applied+1, t.at)
+	e.Process, e.Client, e.Type, e.From, e.Time = history.Resource, t.who.replica, history.OK, t.at, w.applied
+	w.events = append(w.events, e)
+}
+
+// appends says whether work is done by lines in the resource.
+func (w *world) appends() bool { return w.stores && !slices.Contains(w.says, history.Did) }
 
 // do does a piece of work, one that has been done at times.
 func (w *world) do(t *thread) {
 	w.n++
 	id := fmt.Sprint("j", w.n)
+	if w.appends() {
+		id = "jobs/" + id
+	}
 	if w.kind == wrong && w.IntN(40) == 0 && len(w.works) > 0 {
 		id = w.works[w.IntN(len(w.works))].id
 	}
@@ -262,6 +303,10 @@ func (w *world) do(t *thread) {
 	}
 	w.done[id] = true
 	w.works = append(w.works, &work{id, t.who, t.at, t.stay})
+	if w.appends() {
+		w.access(t, history.Event{F: history.Write, Key: "jobs", ID: strings.TrimPrefix(id, "jobs/")})
+		return
+	}
 	w.print(t.who.replica, t.who.client, history.Did, t.at, history.Event{ID: id})
 }
 
@@ -394,7 +439,7 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 	}
-	for p, least := range map[checker.Property]float64{checker.Invariants: 0.9, checker.ExactlyOnce: 0.95, checker.NoStaleEffect: 0.8, checker.MutualExclusion: 0.8, checker.FencingOrder: 0.8} {
+	for p, least := range map[checker.Property]float64{checker.Invariants: 0.9, checker.NoLostUpdate: 0.8, checker.ExactlyOnce: 0.95, checker.NoStaleEffect: 0.8, checker.MutualExclusion: 0.8, checker.FencingOrder: 0.8} {
 		t.Logf("%s: found in %d of %d, not there in %d", p, found[p], there[p], nowhere[p])
 		if there[p] < 5 || nowhere[p] < 5 || float64(found[p]) < least*float64(there[p]) {
 			t.Errorf("%s was found in %d of %d, and is not there in %d", p, found[p], there[p], nowhere[p])
@@ -423,7 +468,12 @@ func (w *world) overlaps() []overlap {
 
 // violated says whether a property was violated in truth, and whether that is known here.
 func (w *world) violated(p checker.Property) (violated, known bool) {
+	if w.appends() && w.named && p == checker.NoStaleEffect {
+		return false, false // nothing tells which thread appended a line
+	}
 	switch p {
+	case checker.NoLostUpdate:
+		return len(w.lost) > 0, w.stores
 	case checker.ExactlyOnce:
 		return slices.ContainsFunc(w.works, func(d *work) bool { return w.repeated(d.id) != 0 }), true
 	case checker.MutualExclusion:
@@ -465,6 +515,10 @@ func (w *world) replaced(d *work) bool {
 // untrue says what is wrong with an incident, "" if it happened.
 func (w *world) untrue(p checker.Property, i checker.Incident) string {
 	switch p {
+	case checker.NoLostUpdate:
+		if !w.lost[fmt.Sprint(i.Key, i.Figures.Next)] {
+			return "nothing was lost"
+		}
 	case checker.MutualExclusion:
 		for _, o := range w.pairs {
 			names := []string{o.a.who.String(), o.b.who.String()}

@@ -11,7 +11,10 @@ import (
 // noStaleEffect judges that a holder does nothing more in its hold once another one, which began to hold the key later, has
 // said so.
 func noStaleEffect(r *run) checker.Finding {
-	if f, is := r.unsaid(checker.NoStaleEffect, history.Holding, history.Did); is {
+	if f, is := r.unsaid(checker.NoStaleEffect, history.Holding); is {
+		return f
+	}
+	if f, is := r.undescribed(checker.NoStaleEffect); is {
 		return f
 	}
 	var found checker.Incidents
