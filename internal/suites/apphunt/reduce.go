@@ -35,7 +35,7 @@ func (h *hunt) reduction(o runs.ApplicationOptions, what Signature, steps int, t
 		r.most += tries*steps + reruns
 		length += min(tries*time.Duration(steps)*trial, max(0, time.Until(h.end))+tries*trial) + reruns*trial
 	}
-	h.progress.Step("at most %d reruns follow, of about %s each: at most %s", r.most, rounded(trial), rounded(length))
+	h.progress.Step("at most %d reruns follow, of about %s each: about %s at most", r.most, rounded(trial), rounded(length))
 	return r
 }
 
@@ -57,8 +57,12 @@ func (r *reduction) reduce(ctx context.Context, s nemesis.Schedule, f *Finding) 
 		}
 		s = smaller
 	}
+	which := "what is left"
+	if len(s.Steps) == 0 {
+		which = "without faults"
+	}
 	var err error
-	f.Seen, f.Reruns, err = r.shows(ctx, s, "what is left", reruns, reruns)
+	f.Seen, f.Reruns, err = r.shows(ctx, s, which, reruns, reruns)
 	if err != nil || 2*f.Seen >= f.Reruns || len(s.Steps) == len(whole.Steps) {
 		return s, err
 	}
