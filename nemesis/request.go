@@ -51,23 +51,23 @@ func (e *RequestError) Error() string {
 	case len(e.Others) == 0:
 		return text
 	}
-	return text + "; here write one of " + strings.Join(e.written(), ", ")
+	return text + "; here write one of " + Written(e.Others)
 }
 
-// written lists the other requests, of those with names of nodes the first and the last of a row.
-func (e *RequestError) written() []string {
+// Written lists requests as a shell takes them, of those with names of nodes the first and the last of a row.
+func Written(requests []Request) string {
 	var all []string
-	named := func(i int) bool { return i < len(e.Others) && namesPattern.MatchString(e.Others[i].Target) }
-	for i, other := range e.Others {
-		sameRow := func(j int) bool { return named(i) && named(j) && e.Others[j].Target[0] == other.Target[0] }
+	named := func(i int) bool { return i < len(requests) && namesPattern.MatchString(requests[i].Target) }
+	for i, r := range requests {
+		sameRow := func(j int) bool { return named(i) && named(j) && requests[j].Target[0] == r.Target[0] }
 		switch {
 		case i == 0 || !sameRow(i-1):
-			all = append(all, other.String())
+			all = append(all, r.String())
 		case !sameRow(i + 1):
-			all[len(all)-1] += " to " + other.String()
+			all[len(all)-1] += " to " + r.String()
 		}
 	}
-	return all
+	return strings.Join(all, ", ")
 }
 
 func (e *RequestError) Unwrap() error { return e.Err }

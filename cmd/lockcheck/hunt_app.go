@@ -21,7 +21,7 @@ func (s *system) huntApplication(cmd *cobra.Command, f *huntFlags) error {
 			others = append(others, flag.Name)
 		}
 	})
-	if err := exclusive(cmd.Flags(), "app", others...); err != nil {
+	if err := ofLocksAlone(others); err != nil {
 		return err
 	}
 	if f.budget <= 0 {

@@ -48,6 +48,14 @@ func (s *system) testApplication(cmd *cobra.Command, f *testFlags, expect checke
 	return worst
 }
 
+// ofLocksAlone refuses flags that an application does not take.
+func ofLocksAlone(others []string) error {
+	if len(others) == 0 {
+		return nil
+	}
+	return runs.BadFlag(others[0], nil, "it is for tests of a lock; omit it with --app")
+}
+
 func (s *system) runApplication(ctx context.Context, o runs.ApplicationOptions, interrupt <-chan struct{}) (runs.Outcome, error) {
 	progress := s.progress()
 	outcome, err := runs.TestApplication(ctx, o, interrupt, progress)
@@ -66,7 +74,7 @@ func (f *testFlags) applicationOptions(flags *pflag.FlagSet) (runs.ApplicationOp
 			others = append(others, flag.Name)
 		}
 	})
-	if err := exclusive(flags, "app", others...); err != nil {
+	if err := ofLocksAlone(others); err != nil {
 		return runs.ApplicationOptions{}, err
 	}
 	app, err := appfile.Read(f.app)

@@ -29,6 +29,8 @@ func (t *test) checkValues() error {
 		return BadFlag("guard", t.Guard, "lock %s %s (workload %s works with %s)", t.Lock, t.workload.Bars(t.guard()), t.Workload, guardsOf(t.workload))
 	case t.guard().Lacks(t.info) != "":
 		return BadFlag("guard", t.Guard, "lock %s %s (it works with %s)", t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
+	case t.Renew && t.info.Session:
+		return BadFlag("renew", nil, "the client of lock %s renews its session by itself; omit --renew", t.Lock)
 	case t.Renew && !t.info.Renew:
 		return BadFlag("renew", nil, "lock %s cannot be renewed; omit --renew, or ask for a longer lease with --ttl", t.Lock)
 	case t.AnyUse(func(u workloads.Use) bool { return u.ExitOnLoss }) && t.lock.Definition != nil:

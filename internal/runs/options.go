@@ -353,13 +353,27 @@ func (t *test) renews(u workloads.Use) bool { return u.Renew && t.info.Renew && 
 // run, or leaves these faults out.
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
-	if err := t.settleOn(t.environment(servers, workers)); err != nil {
+	env := t.environment(servers, workers)
+	if err := t.settleOn(env); err != nil {
 		if t.Options.Schedule != nil {
 			return &UsageError{Err: err, About: "schedule"}
 		}
-		return &UsageError{Err: err, About: "nemesis"}
+		return &UsageError{Err: withOthers(err, env), About: "nemesis"}
 	}
 	return nil
+}
+
+// withOthers adds to the error of a fault that its target does not support: which targets support it, or that none does.
+func withOthers(err error, env nemesis.Environment) error {
+	var unsupported *nemesis.UnsupportedError
+	if !errors.As(err, &unsupported) {
+		return err
+	}
+	others := env.Requests(unsupported.Fault)
+	if len(others) == 0 {
+		return fmt.Errorf("%w; no target of this lock can have it, so take another fault (lockcheck list faults) or another lock", err)
+	}
+	return fmt.Errorf("%w; here write one of %s", err, nemesis.Written(others))
 }
 
 // environment is what is known of the environment before anything starts.
