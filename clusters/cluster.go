@@ -157,6 +157,9 @@ type Request struct {
 	// them both can be removed even if this process is killed. Either may be nil.
 	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
+	// Before starts programs that the servers need, before any server; nil for none. If it fails, the cluster is
+	// closed.
+	Before func(context.Context, Cluster) error
 	// Meanwhile starts programs while the servers become ready; nil for none. If it fails the cluster is
 	// closed.
 	Meanwhile func(context.Context, Cluster) error
@@ -164,6 +167,14 @@ type Request struct {
 	Failed func(Cluster)
 	// Lasting: programs can be started one after another under one name, in the same container. Only on Docker.
 	Lasting bool
+}
+
+// before calls Before, if there is one.
+func (r Request) before(ctx context.Context, c Cluster) error {
+	if r.Before == nil {
+		return nil
+	}
+	return r.Before(ctx, c)
 }
 
 // meanwhile calls Meanwhile, if there is one.

@@ -225,6 +225,9 @@ func (c *docker) startServers(ctx context.Context) error {
 	if err := eachServer(ctx, c.servers, c.startServerAgent); err != nil {
 		return err
 	}
+	if err := c.request.before(ctx, c); err != nil {
+		return err
+	}
 	later := func(n *Node) bool { return n.Server.Later }
 	first := slices.DeleteFunc(slices.Clone(c.servers), later)
 	if err := eachServer(ctx, first, c.startServer); err != nil {

@@ -54,6 +54,9 @@ func (c *embedded) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.request.before(ctx, c); err != nil {
+		return err
+	}
 	for i := range c.request.nodes() {
 		if err := c.startServer(ctx, i); err != nil {
 			return err

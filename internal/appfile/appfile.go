@@ -21,6 +21,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/history"
 	"lockcheck/internal/application/ask"
+	"lockcheck/internal/application/resource"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/yamlfile"
 )
@@ -48,6 +49,8 @@ type App struct {
 	// LeaseKnown: the file says it. Else Lease is a guess, and only faults go by it.
 	LeaseKnown bool
 	Load       *Load
+	// Resource: the application may keep data in lockcheck's resource.
+	Resource bool
 
 	Every     time.Duration
 	Questions []ask.Question
@@ -92,6 +95,7 @@ type app struct {
 	Restart     string             `yaml:"restart"`
 	Lease       time.Duration      `yaml:"lease"`
 	Leader      *question          `yaml:"leader"`
+	Resource    bool               `yaml:"resource"`
 	Says        says               `yaml:"says"`
 }
 
@@ -186,7 +190,8 @@ func read(path string) (App, error) {
 		key  string
 		read func(*App) error
 	}{
-		{"", f.checkName}, {"app", f.App.into}, {"faults", f.Faults.into}, {"load", f.loadInto}, {"", f.invariantsInto}, {"work", f.workInto}, {"app", f.leaderInto},
+		{"", f.checkName}, {"app", f.App.into}, {"app", f.checkResource}, {"faults", f.Faults.into}, {"load", f.loadInto}, {"", f.invariantsInto}, {"work", f.workInto},
+		{"app", f.leaderInto},
 	} {
 		if err := part.read(&a); err != nil {
 			var at *atError
@@ -221,14 +226,27 @@ func (f file) checkName(*App) error {
 		return fieldError("name", "%q must be one word of printable characters without /, as in billing", f.Name)
 	case f.Every < leastEvery:
 		return fieldError("every", "it must be at least %s, as in every: 250ms", leastEvery)
-	case len(f.Invariants) == 0:
+	case len(f.Invariants) == 0 && !f.App.Resource:
 		return fieldError("invariants", "the file has none: say what must be true of the data of the application, as in - once: SELECT job FROM bills GROUP BY job HAVING count(*) > 1")
+	}
+	return nil
+}
+
+// checkResource refuses what else would go by the name of the resource.
+func (f file) checkResource(a *App) error {
+	_, connection := f.Connections[history.Resource]
+	service := slices.ContainsFunc(a.Servers, func(s Server) bool { return s.Service == history.Resource })
+	if a.Resource && (connection || service || a.Name == history.Resource) {
+		return fieldError("resource", "lockcheck's resource would have the name of another service, connection or application: rename that")
 	}
 	return nil
 }
 
 func (f faults) into(a *App) error {
 	known := slices.Clone(a.Replicas)
+	if a.Resource {
+		known = append(known, history.Resource)
+	}
 	for _, s := range a.Servers {
 		known = append(known, s.Name)
 		if !slices.Contains(known, s.Service) {
@@ -243,6 +261,10 @@ func (f faults) into(a *App) error {
 	a.MayHit = f.MayHit
 	return nil
 }
+
+// ResourceHittable says whether faults may target lockcheck's resource. They do so only if the file names it: what is there for
+// the record is not to fail unless that is asked for.
+func (a App) ResourceHittable() bool { return slices.Contains(a.MayHit, history.Resource) }
 
 // Hittable says whether faults may target a server.
 func (a App) Hittable(s Server) bool {
@@ -417,8 +439,8 @@ func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
 
 func (f file) workInto(a *App) error {
 	if f.Work == nil {
-		if len(a.Says[history.Did]) == 0 && a.Load == nil {
-			return fieldError("work", "nothing would show that the application did anything: give a load, lines (app.says.did), or work with a question whose answer changes when work was done")
+		if len(a.Says[history.Did]) == 0 && a.Load == nil && !a.Resource {
+			return fieldError("work", "nothing would show that the application did anything: give a load, lines (app.says.did), a resource (app.resource), or work with a question whose answer changes when work was done")
 		}
 		return nil
 	}
@@ -455,6 +477,11 @@ func (f file) add(a *App, kind string, of question, what string) error {
 func (f file) ask(a *App, q *ask.Question) error {
 	text := q.Invariant.Question
 	switch {
+	case q.Invariant.On == history.Resource && a.Resource:
+		if !resource.ValidKey(text) {
+			return fieldError(q.Invariant.Kind, "%q is no key of the resource", text)
+		}
+		q.Kind, q.Text = ask.Resource, text
 	case q.Invariant.On != "":
 		address, err := f.connection(a, q.Invariant.On)
 		if err != nil {

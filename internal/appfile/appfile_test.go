@@ -135,6 +135,27 @@ work: {ask: ./count.sh}
 	}
 }
 
+// TestResource: an application that keeps data in the resource needs no invariants, and may ask for its keys.
+func TestResource(t *testing.T) {
+	for _, c := range []struct {
+		text     string
+		hittable bool
+	}{
+		{"app: {command: [a], resource: true}", false},
+		{"app: {command: [a], resource: true}\nfaults: {may hit: [billing-1, resource]}\ninvariants: [{never: twice, on: resource}]", true},
+	} {
+		a, err := Read(write(t, map[string]string{"app.yaml": c.text}))
+		if err != nil || !a.Resource || a.ResourceHittable() != c.hittable {
+			t.Errorf("%v: %+v", err, a)
+		}
+		for _, q := range a.Questions {
+			if q.Kind != ask.Resource || q.Text != "twice" {
+				t.Errorf("%+v", q)
+			}
+		}
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	const app = "app: {command: [a]}\n"
 	for _, c := range []struct{ name, text, want string }{
@@ -161,6 +182,9 @@ func TestRefuses(t *testing.T) {
 		{"an invariant that is called as a question", app + "work: {ask: a}\ninvariants: [{never: a, name: leader}]", `line 3: name: "leader" is the name of another question`},
 		{"a leader without a question", "app: {command: [a], leader: {on: db}}\nwork: {ask: a}\ninvariants: [{never: a}]", "line 1: ask: it is missing: a question whose answer is the name or the number of the replica"},
 		{"a leader that is told by nobody", "app: {command: [a], leader: {ask: a, on: db}}\nwork: {ask: a}\ninvariants: [{never: a}]", `line 1: on: there is neither a connection nor a service "db"`},
+		{"a key that the resource cannot have", "app: {command: [a], resource: true}\ninvariants: [{never: SELECT 1, on: resource}]", "line 2: never: \"SELECT 1\" is no key"},
+		{"a resource that there is not", "app: {command: [a], says: {did: '(?P<id>a)'}}\ninvariants: [{never: a, on: resource}]", `neither a connection nor a service "resource"`},
+		{"two resources", "app: {command: [a], resource: true}\nconnections: {resource: redis://x}", "line 1: resource: lockcheck's resource would have the name"},
 		{"too many replicas", "app: {command: [a], replicas: 10}\ninvariants: [{never: a}]", "use 1 to 9 replicas"},
 	} {
 		_, err := Read(write(t, map[string]string{"app.yaml": c.text, "compose.yaml": compose, "Dockerfile": "FROM scratch"}))

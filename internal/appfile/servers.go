@@ -29,7 +29,7 @@ func (p app) into(a *App) error {
 		return &atError{err, []any{"app", "says"}}
 	}
 	a.Says, a.Restart, a.Lease = p.Says.byFunction(), cmp.Or(p.Restart, replica.RestartNo), cmp.Or(p.Lease, defaultLease)
-	a.LeaseKnown = p.Lease != 0
+	a.LeaseKnown, a.Resource = p.Lease != 0, p.Resource
 	switch {
 	case p.Compose != "":
 		return p.composed(a)
@@ -82,7 +82,7 @@ func (a *App) add(server clusters.CustomServer, service, name string, replica bo
 // composed makes servers of the services of a Compose file.
 func (p app) composed(a *App) error {
 	if p.Image != "" || p.Build != "" || p.Command != nil || p.Environment != nil || p.Port != 0 {
-		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease, leader and says are allowed; leave the others out")
+		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease, leader, resource and says are allowed; leave the others out")
 	}
 	services, err := composefile.Read(filepath.Join(a.Folder, p.Compose), a.Folder)
 	if err != nil {

@@ -51,7 +51,9 @@ type appTest struct {
 	schedule nemesis.Schedule
 	recovery time.Duration
 	leftOut  []string
-	leader   *leadership // nil where the app file does not say how to ask for it
+	leader   *leadership // nil if the app file does not say how to ask for the leader
+	// resourceAt is the address of the resource; "" before it has started, and without one.
+	resourceAt string
 }
 
 // TestApplication runs one test of an application and judges it. What it returns and when it ends is as for Test.
@@ -223,14 +225,17 @@ func (t *appTest) settleOn(env nemesis.Environment) (err error) {
 
 // plannedNodes are those that faults may hit, before any was started.
 func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
-	all, workers := t.spec.Plan(len(t.App.Servers), len(t.App.Replicas))
+	all, workers := t.spec.Plan(len(t.App.Servers), len(t.App.Replicas)+1)
+	resource, workers := workers[0], workers[1:]
+	resource.Name = history.Resource
 	if len(t.App.Servers) > 0 {
-		return t.divide(all)
+		servers, replicas = t.divide(all)
+		return t.withResource(servers, resource), replicas
 	}
 	for i, w := range workers {
 		w.Name, w.Again = t.App.Replicas[i], func(context.Context) error { return errors.New("it was only planned") }
 	}
-	return nil, t.hittable(workers)
+	return t.withResource(nil, resource), t.hittable(workers)
 }
 
 // hittable are the replicas on this machine that faults may hit.
@@ -277,6 +282,7 @@ type appRun struct {
 	replicas []*clusters.Node
 	askers   []*clusters.Node
 	load     *clusters.Node // nil if there is none
+	resource *clusters.Node // nil if there is none
 	tally    *appTally
 	settled  *settled
 }
@@ -321,7 +327,7 @@ func (r *appRun) start(ctx context.Context) error {
 	if len(r.App.Servers) > 0 {
 		servers, replicas = r.divide(r.cluster.Servers())
 	}
-	env := r.environment(servers, replicas)
+	env := r.environment(r.withResource(servers, r.resource), replicas)
 	env.Watch = nemesis.NewWatch()
 	if err := r.settleOn(env); err != nil {
 		return err
@@ -336,6 +342,7 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 		Run: r.id, Spec: r.spec, Binary: r.Binary,
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
+		Before: r.startResource,
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {
@@ -352,7 +359,7 @@ func (r *appRun) header(ctx context.Context, started bool) history.Header {
 		Lock: r.App.Name, Workload: history.WorkloadApplication, Guard: history.GuardNone,
 		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
-		Application: &history.Application{Replicas: r.App.Replicas, Says: r.App.Says},
+		Application: &history.Application{Replicas: r.App.Replicas, Resource: r.App.Resource, Says: r.App.Says},
 	}
 	if r.App.LeaseKnown {
 		h.Lease = r.App.Lease
@@ -455,6 +462,7 @@ func (s *settled) done(earliest time.Duration) <-chan struct{} {
 type appTally struct {
 	mu                              sync.Mutex
 	holds, effects, accepted, asked int64
+	written                         int64           // to the resource
 	violated                        map[string]bool // invariants
 	faults                          int64
 }
@@ -468,6 +476,8 @@ func (t *appTally) Observe(e history.Event) {
 		t.holds++
 	case e.F == history.Did:
 		t.effects++
+	case e.F == history.Write && e.Type == history.OK:
+		t.written++
 	case e.F == history.Accepted:
 		t.accepted++
 	case e.F == history.Asked:
@@ -490,7 +500,7 @@ func (t *appTally) String() string {
 	for _, p := range []struct {
 		n    int64
 		what string
-	}{{t.holds, "holds"}, {t.effects, "pieces of work done"}, {t.accepted, "accepted"}, {t.asked, "answers"}, {t.faults, "faults"}} {
+	}{{t.holds, "holds"}, {t.effects, "pieces of work done"}, {t.written, "writes"}, {t.accepted, "accepted"}, {t.asked, "answers"}, {t.faults, "faults"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

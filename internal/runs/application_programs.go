@@ -37,7 +37,7 @@ func (t *appTest) replicaConfig(name string) replica.Config {
 			says[f] = patterns
 		}
 	}
-	return replica.Config{Name: name, Says: says, Key: t.App.Name, Restart: t.App.Restart}
+	return replica.Config{Name: name, Says: says, Key: t.App.Name, Restart: t.App.Restart, Env: t.resourceOf(name)}
 }
 
 // startPrograms starts the askers, the load and, on this machine, the replicas.
@@ -60,7 +60,7 @@ func (r *appRun) startReplicas(ctx context.Context) error {
 	for n, name := range r.App.Replicas {
 		config := r.replicaConfig(name)
 		config.Folder = r.App.Folder
-		config.Env = append(r.shared(), fmt.Sprintf("%s=%d", replicaVariable, n+1))
+		config.Env = append(append(r.shared(), config.Env...), fmt.Sprintf("%s=%d", replicaVariable, n+1))
 		args, err := r.launched(name, config)
 		if err != nil {
 			return err
@@ -111,10 +111,10 @@ func (r *appRun) startAskers(ctx context.Context) error {
 	var commands, others []ask.Question
 	for _, q := range r.App.Questions {
 		if q.Kind == ask.Shell {
-			q.Folder, q.Env = r.folderOfCommands(), r.shared()
+			q.Folder, q.Env = r.folderOfCommands(), append(r.shared(), r.resourceOf(history.Asker)...)
 			commands = append(commands, q)
 		} else {
-			others = append(others, q)
+			others = append(others, r.located(q))
 		}
 	}
 	for _, part := range []struct {
@@ -141,7 +141,7 @@ func (r *appRun) startLoad(ctx context.Context) (err error) {
 	}
 	program := r.program(history.Load, r.App.Load.Image)
 	r.load, err = r.startProgram(ctx, program, replica.Command, replica.Config{
-		Name: history.Load, Command: r.App.Load.Command, Folder: r.folderOfCommands(), Env: append(r.shared(), r.App.Load.Environment...),
+		Name: history.Load, Command: r.App.Load.Command, Folder: r.folderOfCommands(), Env: slices.Concat(r.shared(), r.resourceOf(history.Load), r.App.Load.Environment),
 		Says: map[history.Function][]string{history.Accepted: r.App.Says[history.Accepted]},
 	})
 	return err
@@ -178,8 +178,10 @@ func (r *appRun) imageOfReplicas() clusters.ProgramImage {
 // programs lists everything whose output is events.
 func (r *appRun) programs() []*clusters.Node {
 	all := slices.Concat(r.replicas, r.askers)
-	if r.load != nil {
-		all = append(all, r.load)
+	for _, program := range []*clusters.Node{r.load, r.resource} {
+		if program != nil {
+			all = append(all, program)
+		}
 	}
 	return all
 }
@@ -213,6 +215,9 @@ func (r *appRun) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	r.progress.Step("asking every invariant once more")
 	r.recorder.Phase(history.PhaseFinal, "")
 	errs = append(errs, command(r.askers, ask.Final), r.awaitExits(ctx, r.askers, nil), r.end(ctx, r.replicas, interrupt))
+	if r.resource != nil {
+		errs = append(errs, r.end(ctx, []*clusters.Node{r.resource}, nil))
+	}
 	for _, program := range r.programs() {
 		program.EndOutput()
 	}

@@ -31,6 +31,7 @@ const (
 	Redis    = "redis"
 	HTTP     = "http"
 	Shell    = "command"
+	Resource = "resource" // a key of lockcheck's own, by URL
 )
 
 // Config is what an asker is told.
@@ -86,7 +87,7 @@ func (q Question) open() (source, error) {
 		return nil, errors.New("a question without a name")
 	case !slices.Contains(history.QuestionKinds(), q.Invariant.Kind):
 		err = fmt.Errorf("unknown kind of invariant %q", q.Invariant.Kind)
-	case q.Kind == HTTP:
+	case q.Kind == HTTP, q.Kind == Resource:
 		opened, err = openRequest(q)
 	case q.Text == "":
 		err = errors.New("there is nothing to ask")

@@ -16,6 +16,8 @@ type request struct {
 	*conns
 	client *http.Client
 	url    string
+	// mayLack: that there is nothing at the URL is an answer, too, without rows.
+	mayLack bool
 }
 
 func openRequest(q Question) (*request, error) {
@@ -27,7 +29,7 @@ func openRequest(q Question) (*request, error) {
 		return nil, errors.New("a request needs a URL with http:// or https:// and a host")
 	}
 	network := newConns()
-	return &request{conns: network, url: q.URL, client: &http.Client{
+	return &request{conns: network, url: q.URL, mayLack: q.Kind == Resource, client: &http.Client{
 		// A proxy of the environment would answer in place of the application.
 		Transport: &http.Transport{DialContext: network.dial, MaxConnsPerHost: 1, MaxResponseHeaderBytes: maxHeader, DisableCompression: true},
 		// Only the address in the app file is asked.
@@ -66,6 +68,9 @@ func (r *request) ask(ctx context.Context, a *answer) error {
 		return r.conns.bounded(withoutURL(err))
 	}
 	defer response.Body.Close()
+	if r.mayLack && response.StatusCode == http.StatusNotFound {
+		return nil
+	}
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("status %s", response.Status)
 	}

@@ -98,6 +98,22 @@ func slicesOf(row string, n int) (all []string) {
 	return all
 }
 
+// TestResource: of a key of lockcheck's resource, that it was never written is an answer, and nothing else that fails.
+func TestResource(t *testing.T) {
+	handlers := http.NewServeMux()
+	handlers.HandleFunc("/rows", text("w1\nw2\n"))
+	handlers.HandleFunc("/failed", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "w1", http.StatusServiceUnavailable) })
+	server := httptest.NewServer(handlers)
+	t.Cleanup(server.Close)
+	for path, want := range map[string]outcome{
+		"/rows": {kind: history.Fail, rows: []string{"w1", "w2"}}, "/unwritten": {kind: history.OK}, "/failed": {kind: history.Info, error: "status 503"},
+	} {
+		q := question(history.InvariantNever, Resource, server.URL+path, "")
+		q.Timeout = clustertest.Slow(time.Minute)
+		asked(t, q, want)
+	}
+}
+
 // TestRequestAgain: a server that is gone is unknown, and answers again once it is back.
 func TestRequestAgain(t *testing.T) {
 	serve := func(listener net.Listener, body string) *http.Server {

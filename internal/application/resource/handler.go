@@ -77,7 +77,7 @@ func (h *handler) parse(w http.ResponseWriter, r *http.Request) (a access, err e
 	asks := a.Client == history.Asker
 	switch {
 	case !asks && !slices.Contains(h.clients, a.Client):
-		return a, refuse(http.StatusNotFound, "this is the URL of nobody: use $%s/KEY", Variable)
+		return a, refuse(http.StatusForbidden, "this is the URL of nobody: use $%s/KEY", Variable)
 	case !ValidKey(a.Key):
 		return a, errors.New(keyRule)
 	case r.URL.RawQuery != "":
