@@ -94,10 +94,16 @@ func question(i history.Invariant) string {
 
 func replicasSection(r checker.Results) g.Node {
 	number := func(n int64) g.Node { return html.Td(g.Text(Grouped(n))) }
+	heads := []string{"Replica", "Started", "Ended by itself", "Killed", "Holds", "Effects"}
+	stores := r.Application.Reads+r.Application.Writes > 0
+	if stores {
+		heads = append(heads, "Reads", "Other writes")
+	}
 	return Section("Replicas", Wide("Table of replicas", html.Table(
-		Heads("Replica", "Started", "Ended by itself", "Killed", "Holds", "Effects"),
+		Heads(heads...),
 		html.TBody(g.Map(r.Application.Replicas, func(s checker.ReplicaSummary) g.Node {
-			return html.Tr(RowHead(g.Text(shorten(clean(s.Name), 60))), number(s.Started), number(s.Ended), number(s.Killed), number(s.Holds), number(s.Effects))
+			return html.Tr(RowHead(g.Text(shorten(clean(s.Name), 60))), number(s.Started), number(s.Ended), number(s.Killed), number(s.Holds), number(s.Effects),
+				g.If(stores, g.Group{number(s.Reads), number(s.Writes)}))
 		})))))
 }
 
@@ -160,19 +166,34 @@ func (c *canvas) seen(class string, from, to int64, y, h int, title string) {
 	c.rect(class, from, max(to, from+(c.to-c.from)/800), y, h, title)
 }
 
-// ticks marks the effects of replicas.
+// deed is what a replica did.
+func deed(e *history.Event) string {
+	switch {
+	case e.F == history.Did:
+		return "did " + shorten(clean(e.ID), 60)
+	case e.ID != "":
+		return "appended " + shorten(clean(e.ID), 60) + " to " + shorten(clean(e.Key), 60)
+	}
+	return "wrote version " + strconv.FormatInt(e.Version, 10) + " of " + shorten(clean(e.Key), 60)
+}
+
+// ticks marks the effects of replicas, and what they wrote to the resource.
 func (c *canvas) ticks(events []history.Event) {
 	drawn, left := 0, 0
 	for i := range events {
 		e := &events[i]
-		r, ok := c.rows[e.Process]
+		who := e.Process
+		if who == history.Resource {
+			who = e.Client
+		}
+		r, ok := c.rows[who]
 		switch {
-		case e.F != history.Did || !ok:
+		case e.F != history.Did && !(e.F == history.Write && e.Type == history.OK) || !ok:
 		case drawn == maxBlocks:
 			left++
 		default:
 			drawn++
-			c.seen("did", e.Time, e.Time, r.top+3, 20, clean(e.Process)+" did "+shorten(clean(e.ID), 60)+" at "+at(e.Time, c.rec.begin))
+			c.seen("did", e.Time, e.Time, r.top+3, 20, clean(who)+" "+deed(e)+" at "+at(e.Time, c.rec.begin))
 		}
 	}
 	c.leftOut(left, "more effect", " left out.")

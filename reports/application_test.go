@@ -152,3 +152,49 @@ func TestApplicationTimeline(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOverwrittenReport: the page tells an update that was lost in the resource by who read what and who wrote in between.
+func TestOverwrittenReport(t *testing.T) {
+	at := func(ms int64) int64 { return int64(time.Second) + ms*int64(time.Millisecond) }
+	h := &history.History{Header: history.Header{
+		Format: history.Format, Schema: history.SchemaVersion, Lock: "counter", Workload: history.WorkloadApplication,
+		Application: &history.Application{Replicas: []string{"c1", "c2"}, Resource: true},
+	}}
+	for n, e := range []history.Event{
+		{F: history.Write, Client: "c1", Version: 1}, {F: history.Read, Client: "c1", Version: 1}, {F: history.Write, Client: "c2", Version: 2, ID: "<i>"}, {F: history.Write, Client: "c1", Version: 3},
+	} {
+		e.Index, e.Process, e.Type, e.Key, e.Seq, e.From, e.Time = int64(n), history.Resource, history.OK, "balance", int64(n+1), at(int64(10*n)), at(int64(10*n))
+		h.Events = append(h.Events, e)
+	}
+	if err := history.Validate(h); err != nil {
+		t.Fatal(err)
+	}
+	r := application.Check(h)
+	present.Render(&r, h.Header)
+	p, _ := applicationTimeline(newRecord(h, r), h, r)
+	var titles []string
+	for _, s := range p.Shapes {
+		titles = append(titles, s.Title)
+	}
+	if want := []string{"c1 wrote version 1 of balance at 0.000 s", "c2 appended <i> to balance at 0.020 s", "c1 wrote version 3 of balance at 0.030 s"}; !slices.Equal(titles, want) {
+		t.Errorf("drawn: %q, want %q", titles, want)
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"page":     func(w io.Writer) error { return HTML(w, h, r) },
+		"terminal": func(w io.Writer) error { return Terminal(w, r, TerminalOptions{Width: 400, Header: h.Header}) },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wants := []string{"c1 read version 1 of balance at 10 ms, c2 appended ", "and c1 then replaced it by version 3 without having seen version 2"}
+		if name == "page" {
+			wants = append(wants, "The counterexample", "Other writes")
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, out.String())
+			}
+		}
+	}
+}

@@ -33,6 +33,7 @@ var maxWordsOf = map[string]int{
 	"docs/own-lock.md":         1_700,
 	"docs/protocol.md":         1_500,
 	"docs/reading-a-report.md": 1_500,
+	"docs/resource.md":         720,
 	"docs/schedules.md":        1_500,
 	"docs/tutorials/":          1_200,
 	"docs/verdicts.md":         2_400,
