@@ -201,7 +201,7 @@ func TestClientCheckUsage(t *testing.T) {
 		{[]string{"redis"}, "redis is no lock file"},
 		{[]string{"missing.yaml"}, "missing.yaml: no such file"},
 		{[]string{wrapped}, "does not speak the protocol"},
-		{[]string{"--renew", path}, "--renews: the lock file says that"},
+		{[]string{"--renew", path}, "--renews: the lock file says what the client can do; omit --renews"},
 		{[]string{"--ttl", "1s", path}, "has no lease"},
 		{[]string{"--ttl", "-1s", "--", "true"}, "at least 1ms"},
 		{[]string{"--renew", "--session", "--", "true"}, "with --session the client renews by itself"},

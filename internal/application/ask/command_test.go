@@ -59,7 +59,7 @@ func TestCommandPlace(t *testing.T) {
 	q.Folder, q.Env = t.TempDir(), []string{"BILLS=all of them"}
 	asked(t, q, outcome{kind: history.OK, rows: []string{q.Folder, "all of them"}})
 	q.Folder = filepath.Join(q.Folder, "no such folder")
-	asked(t, q, outcome{kind: history.Info, error: "no such file"})
+	asked(t, q, outcome{kind: history.Info, error: "there is no folder"})
 }
 
 // TestCommandLeftovers: whatever a command leaves behind ends with it, and an answer does not wait for it.

@@ -17,7 +17,7 @@ import (
 )
 
 // Command is the name of lockcheck's own command that runs Run.
-const Command = "application-resource"
+const Command = "app-resource"
 
 // Variable has the URL of a program's own part of the resource, to which it adds a slash and a key.
 const Variable = "LOCKCHECK_RESOURCE"

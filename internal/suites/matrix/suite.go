@@ -141,6 +141,9 @@ func (c Place) keyErrorOf(err error) error {
 		path = []any{"guards", c.Guard}
 	case "nemesis":
 		path = []any{"faults", c.Fault}
+		if refused, is := errors.AsType[*nemesis.RequestError](err); is {
+			err = &runs.UsageError{Err: refused} // without the name of the flag, which a suite has not
+		}
 	}
 	return &keyError{path, true, err}
 }
