@@ -29,7 +29,7 @@ var maxWordsOf = map[string]int{
 	"docs/stories.md":          1_500,
 	"docs/history.md":          1_750,
 	"docs/locks/":              8_000,
-	"docs/own-application.md": 1250,
+	"docs/own-application.md":  1250,
 	"docs/own-lock.md":         1_700,
 	"docs/protocol.md":         1_500,
 	"docs/reading-a-report.md": 1_500,
