@@ -41,18 +41,23 @@ func (p presenter) enoughWork(done, needed int64) string {
 	case done > 0:
 		const room = 1.5 // the next run may be slower
 		return fmt.Sprintf("; run it with %s, or ask for less with --min-ops %d", p.longer(room*float64(needed)/float64(done)), done)
+	case p.tried() == 0:
+		return "; no worker came to ask for the lock, so the machine is busy: run it with " + p.longer(3)
 	case len(p.header.Faults) > 0:
 		return "; run it with --nemesis none first, to see whether the faults are why" + p.attempts()
 	}
 	return "; look on the page at what the workers were told" + p.attempts()
 }
 
-// attempts says what became of the attempts to get the lock; "" if there were none.
+// tried is how often workers asked for the lock.
+func (p presenter) tried() int64 {
+	o := p.results.Operations
+	return o.Acquired + o.Busy + o.AcquireFailed + o.Unknown
+}
+
+// attempts says what became of the attempts to get the lock.
 func (p presenter) attempts() string {
 	o := p.results.Operations
 	failed := o.AcquireFailed + o.Unknown
-	if o.Acquired+o.Busy+failed == 0 {
-		return ""
-	}
 	return fmt.Sprintf(" (of the acquires %d were granted, %d found the lock busy, %d failed or had no answer)", o.Acquired, o.Busy, failed)
 }

@@ -26,7 +26,8 @@ func TestNextSteps(t *testing.T) {
 		{"by how long it was to be", history.Header{Parameters: map[string]string{"time-limit": "20s"}}, lasted, tooFew, "run it with --time-limit 2m0s, or"},
 		{"none under faults", history.Header{Faults: []string{history.Pause}}, checker.Results{Operations: checker.Operations{Busy: 3, Unknown: 2}}, none,
 			"run it with --nemesis none first, to see whether the faults are why (of the acquires 0 were granted, 3 found the lock busy, 2 failed or had no answer)"},
-		{"none without faults", history.Header{}, lasted, none, "look on the page at what the workers were told"},
+		{"none without faults", history.Header{}, checker.Results{Operations: checker.Operations{AcquireFailed: 2}}, none, "look on the page at what the workers were told (of the acquires 0 were granted,"},
+		{"nobody tried", history.Header{}, lasted, none, "no worker came to ask for the lock, so the machine is busy: run it with --time-limit 30s"},
 		{"faults that missed", history.Header{Workers: []string{"w1", "w2"}}, lasted, missed, "; --time-limit 20s gives it more chances"},
 	} {
 		p := presenter{header: c.header, results: &c.results}

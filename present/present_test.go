@@ -182,7 +182,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactCutOff, N: 17}, "line 17 of the history is cut off and was left out"},
 		{leased(), checker.Fact{Kind: checker.FactInterrupted}, "the run was interrupted before its end; run it again for a verdict"},
 		{leased(), checker.Fact{Kind: checker.FactTooFew, N: 2, Of: 3}, "only 2 updates were acknowledged, 3 are needed; run it with a longer --time-limit, or ask for less with --min-ops 2"},
-		{mutex, checker.Fact{Kind: checker.FactTooFew, Of: 1}, "only 0 holds were released, 1 is needed; look on the page at what the workers were told"},
+		{mutex, checker.Fact{Kind: checker.FactTooFew, Of: 1}, "only 0 holds were released, 1 is needed; no worker came to ask for the lock, so the machine is busy: run it with a longer --time-limit"},
 		{leased(), checker.Fact{Kind: checker.FactReadsRefused, N: 1, Of: 4}, "the resource refused reads in 1 hold (guard none), although the lock was granted: 4 releases succeeded"},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed, Said: "w1: no lock\nw2: no lock"}, "the run failed: w1: no lock; w2: no lock"},
 		{alone(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock; one worker has nobody to compete with: run at least 2 (--concurrency 2)"},

@@ -133,6 +133,10 @@ func (c Place) keyErrorOf(err error) error {
 	if !errors.As(err, &usage) || usage.About == "" {
 		return err
 	}
+	var request *nemesis.RequestError
+	if errors.As(err, &request) {
+		err = &runs.UsageError{Err: request, About: usage.About} // a suite has no flag of that name
+	}
 	path := []any{usage.About}
 	switch usage.About {
 	case "lock", "version", "nodes":
