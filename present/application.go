@@ -52,8 +52,8 @@ func (p presenter) aboutResource(f checker.Fact) string {
 	case application.FactNoResource:
 		return "the app file has no resource (app.resource)"
 	case application.FactOverwritten:
-		return fmt.Sprintf("%d of %s in the resource %s", f.N, count(f.Of, "value", "values"),
-			oneOrMany(f.N, "was replaced by a client that had not seen it", "were replaced by clients that had not seen them"))
+		return fmt.Sprintf("%s by a client that had not seen %s (%s judged)",
+			count(f.N, "value in the resource was replaced", "values in the resource were replaced"), oneOrMany(f.N, "it", "them"), count(f.Of, "replacement", "replacements"))
 	case application.FactReplacedSeen:
 		return count(f.N, "value", "values") + " in the resource " + oneOrMany(f.N, "was", "were") + " replaced, each by a client that had seen it"
 	case application.FactReplacedBlind:
