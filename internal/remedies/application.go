@@ -13,6 +13,8 @@ const (
 	DoneTwice    = "work was done more than once"
 	NotKept      = "accepted work is missing"
 	NotRecovered = "the application did not recover in time"
+	// Overwritten is of the resource.
+	Overwritten = "an update was overwritten unseen"
 )
 
 // CausesOfApplication lists what went wrong in a test of an application, as far as the verdict rests on it:
@@ -30,6 +32,9 @@ func CausesOfApplication(r checker.Results) []string {
 		}
 		for _, i := range f.Violations {
 			add(i.Cause)
+		}
+		if f.Property == checker.NoLostUpdate {
+			add(Overwritten)
 		}
 	}
 	if len(causes) > 0 {
@@ -65,6 +70,11 @@ func ForApplication(cause string) []Advice {
 		application.CauseHolderHealthy:      {owner, key, fence},
 		application.CauseWithoutLock:        {again, key},
 		DoneTwice:                           {key, again, external},
+		Overwritten: {
+			{Remedy: CAS, Effect: Contains, Why: "a write that names the version which it was computed from is refused if there is another one"},
+			fence,
+			{Remedy: ReadUnderLock, Effect: Prevents, Why: "what is read and written back in one hold is not old, as long as the hold lasts"},
+		},
 		NotKept: {
 			{Remedy: ConfirmStored, Effect: Prevents, Why: "what is confirmed before it is committed is lost with the replica"},
 		},
