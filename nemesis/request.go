@@ -149,6 +149,7 @@ func meantRequest(item string, before []Request) string {
 		return strings.Join(words, ",")
 	case len(words) > 1 && isKind(words[0]) && canMean(strings.Join(words[1:], " ")):
 		return Request{Fault: words[0], Target: strings.Join(words[1:], " ")}.String()
+	case spelling.Nearest(item, KindNames()) != "": // a slip, for which the spelling is suggested
 	case len(before) > 0 && canMean(item):
 		return fmt.Sprintf("%s, for each fault of the list has one target", Request{Fault: before[len(before)-1].Fault, Target: item})
 	}
