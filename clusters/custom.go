@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,10 +80,7 @@ type CustomServer struct {
 }
 
 // errNoClockCommand is why the wall clock of a server without a ClockCommand is not moved.
-var errNoClockCommand = errors.New("nothing says how to ask this server for its wall clock, so that a step could not be proven (servers.clock in the lock file)")
-
-// errLaunchedClock is why the wall clock of a server that lockcheck starts as its child is not moved.
-var errLaunchedClock = errors.New("nothing says how to ask a replica for its wall clock, so that a step could not be proven")
+var errNoClockCommand = errors.New("nothing says how to ask this server for its wall clock, so that a step could not be proven (servers.clock in a lock file, app.clock in an app file)")
 
 // errNoFolder is why a server that does not use {folder} cannot lose its disk.
 var errNoFolder = errors.New("it keeps its data in places of its image ({folder} in its command, environment or files would be lockcheck's)")
@@ -97,6 +95,18 @@ func (s Spec) nodeName(n int) string {
 		return usual
 	}
 	return cmp.Or(s.own[n].Node, usual)
+}
+
+// hostPattern is what a name must look like that a machine can have (RFC 1123).
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+
+// hostname is the name that the n-th server has for itself where its user has named it: a program that tells others its
+// host name tells them the name of its node. "" leaves it to the engine.
+func (s Spec) hostname(n int) string {
+	if s.own == nil || !hostPattern.MatchString(s.own[n].Node) {
+		return ""
+	}
+	return s.own[n].Node
 }
 
 // launched says whether lockcheck starts the n-th server as its child.
@@ -125,10 +135,7 @@ func (c *CustomServer) server() Server {
 		Environment: func(p Place) []string { return c.filled(p, c.Environment) },
 		Files:       c.files,
 	}
-	switch {
-	case c.Launched != nil:
-		s.NoClock = errLaunchedClock
-	case c.ClockCommand == nil:
+	if c.ClockCommand == nil {
 		s.NoClock = errNoClockCommand
 	}
 	if !c.usesFolder() {

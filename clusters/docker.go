@@ -317,14 +317,14 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 			return fmt.Errorf("%s: image %s has neither an entry point nor a command, and none is given", node.Name, image.Ref)
 		}
 	}
+	command, env := withClock(node, driverOf(image), command, node.Server.ClockEnv)
 	launched := c.request.Spec.launched(place.N)
-	if launched {
+	if launched { // the clock is that of the program, and not of its parent, which stamps what the program prints
 		command = node.launch(place, command, c.request.Spec.own[place.N])
 	}
 	if _, err := node.Wipe(ctx); err != nil {
 		return err
 	}
-	command, env := withClock(node, driverOf(image), command, node.Server.ClockEnv)
 	if node.Server.Environment != nil {
 		env = append(env, node.Server.Environment(place)...)
 	}
@@ -385,7 +385,7 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 	agentProcess, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
 		Command: append([]string{"agent", "--stay", c.stay().String()}, args...),
-		Network: c.network.Name, IP: node.IP,
+		Network: c.network.Name, IP: node.IP, Hostname: c.request.Spec.hostname(c.place(node).N),
 		Hosts:        c.hosts(),
 		Sysctls:      node.Server.Sysctls,
 		Capabilities: []string{"NET_ADMIN"}, Volumes: c.volumes(), Attach: true,

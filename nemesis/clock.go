@@ -29,15 +29,22 @@ func clockKind() Kind {
 	return Kind{
 		Name: history.Clock, Summary: "move the wall clock of a server, forward or back, for a while",
 		Target: roleOne, Uses: []Option{UsesStep},
-		Can: func(env Environment, node *clusters.Node) error {
-			if !env.server(node) {
-				return errors.New("the wall clock of a worker cannot be moved; lockcheck's own clients do not use it, one of yours may depend on it")
-			}
-			return node.Clock
-		},
+		Can:    canMoveClock,
 		New:    newClock,
 		Random: randomClock,
 	}
+}
+
+// errWorkerClock is why the wall clock of a worker is left alone.
+var errWorkerClock = errors.New("the wall clock of a worker cannot be moved; lockcheck's own clients do not use it, one of yours may depend on it")
+
+// canMoveClock says why the wall clock of a node cannot be moved. Replicas of an application take the place of workers, but
+// on Docker each is started as a server is.
+func canMoveClock(env Environment, node *clusters.Node) error {
+	if node.Clock == nil && !env.server(node) && node.Server.Program == "" {
+		return errWorkerClock
+	}
+	return node.Clock
 }
 
 func newClock(env Environment, order Order) (Fault, error) {

@@ -30,6 +30,8 @@ type Spec struct {
 	// Network and IP attach the container to a network. With Network "none" it has no network.
 	Network string
 	IP      string
+	// Hostname is the name of the container for itself, and for those within it; "" lets the engine choose.
+	Hostname string
 	// Within is the name of a container whose network, shared memory and processes this container shares.
 	// Network and IP are then unused.
 	Within string
@@ -184,7 +186,7 @@ func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Cont
 
 func (s Spec) config() *container.Config {
 	return &container.Config{
-		Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,
+		Hostname: s.Hostname, Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,
 		OpenStdin: s.Attach, StdinOnce: s.Attach,
 		AttachStdin: s.Attach, AttachStdout: s.Attach, AttachStderr: s.Attach,
 		StopSignal: "SIGKILL",

@@ -96,6 +96,7 @@ type app struct {
 	Lease       time.Duration      `yaml:"lease"`
 	Leader      *question          `yaml:"leader"`
 	Resource    bool               `yaml:"resource"`
+	Clock       clocks             `yaml:"clock"`
 	Says        says               `yaml:"says"`
 }
 

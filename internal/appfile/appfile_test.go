@@ -59,6 +59,9 @@ app:
   service: biller
   replicas: 3
   leader: {ask: GET leader, on: redis}
+  clock:
+    command: [date, +%s]
+    redis: {command: [redis-cli, time]}
   says: {holding: 'got (?P<key>\S+)', releasing: [bye, ciao], did: 'did (?P<id>\S+)'}
 faults: {may hit: [biller, redis]}
 load: {command: [python3, load.py]}
@@ -87,6 +90,9 @@ invariants:
 	for _, s := range a.Servers {
 		if a.Hittable(s) {
 			hittable = append(hittable, s.Name)
+		}
+		if want := map[string]string{"biller": "date +%s", "redis": "redis-cli time"}[s.Service]; strings.Join(s.ClockCommand, " ") != want {
+			t.Errorf("the clock of %s is %q, want %q", s.Name, s.ClockCommand, want)
 		}
 		if s.Replica != (s.Service == "biller") || s.Replica && !s.Later {
 			t.Errorf("%s: replica %t, later %t", s.Name, s.Replica, s.Later)
@@ -185,6 +191,9 @@ func TestRefuses(t *testing.T) {
 		{"a key that the resource cannot have", "app: {command: [a], resource: true}\ninvariants: [{never: SELECT 1, on: resource}]", "line 2: never: \"SELECT 1\" is no key"},
 		{"a resource that there is not", "app: {command: [a], says: {did: '(?P<id>a)'}}\ninvariants: [{never: a, on: resource}]", `neither a connection nor a service "resource"`},
 		{"two resources", "app: {command: [a], resource: true}\nconnections: {resource: redis://x}", "line 1: resource: lockcheck's resource would have the name"},
+		{"the clock of this machine", "app: {command: [a], clock: {command: [date]}}\ninvariants: [{never: a}]", "clock: an application on this machine has the clock of the machine"},
+		{"the clock of nobody", "app: {compose: compose.yaml, service: biller, clock: {redi: {command: [date]}}}\ninvariants: [{never: a}]", `clock: there is no service "redi"`},
+		{"a clock without a command", "app: {compose: compose.yaml, service: biller, clock: {redis: {comand: [date]}}}\ninvariants: [{never: a}]", "line 1: clock: redis: name the command"},
 		{"too many replicas", "app: {command: [a], replicas: 10}\ninvariants: [{never: a}]", "use 1 to 9 replicas"},
 	} {
 		_, err := Read(write(t, map[string]string{"app.yaml": c.text, "compose.yaml": compose, "Dockerfile": "FROM scratch"}))

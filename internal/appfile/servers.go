@@ -41,6 +41,8 @@ func (p app) into(a *App) error {
 		return p.alone(a)
 	case len(p.Command) == 0:
 		return fieldError("command", "name what is to be tested: compose, image, build or command")
+	case p.Clock != nil:
+		return fieldError("clock", "an application on this machine has the clock of the machine, which is left alone")
 	case p.Port != 0:
 		return fieldError("port", "an application on this machine chooses its ports itself; leave port out")
 	}
@@ -55,9 +57,12 @@ func replicaName(application string, n int) string { return application + "-" + 
 
 // alone makes servers of an application that brings no others.
 func (p app) alone(a *App) error {
+	if err := p.Clock.check([]string{a.Name}); err != nil {
+		return err
+	}
 	server := clusters.CustomServer{
 		Program: a.Name, Literal: true, Port: p.Port, Image: clusters.ProgramImage{Ref: p.Image},
-		Command: p.Command, Environment: variables(p.Environment),
+		Command: p.Command, Environment: variables(p.Environment), ClockCommand: p.Clock.of(a.Name, a.Name),
 	}
 	if p.Build != "" {
 		server.Image = clusters.ProgramImage{Build: filepath.Join(a.Folder, p.Build)}
@@ -82,7 +87,7 @@ func (a *App) add(server clusters.CustomServer, service, name string, replica bo
 // composed makes servers of the services of a Compose file.
 func (p app) composed(a *App) error {
 	if p.Image != "" || p.Build != "" || p.Command != nil || p.Environment != nil || p.Port != 0 {
-		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease, leader, resource and says are allowed; leave the others out")
+		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease, leader, clock, resource and says are allowed; leave the others out")
 	}
 	services, err := composefile.Read(filepath.Join(a.Folder, p.Compose), a.Folder)
 	if err != nil {
@@ -98,6 +103,9 @@ func (p app) composed(a *App) error {
 	case !slices.Contains(names, p.Service):
 		return fieldError("service", "%s has no service %q; it has %s", p.Compose, p.Service, oneOf(names))
 	}
+	if err := p.Clock.check(names); err != nil {
+		return err
+	}
 	for _, s := range services {
 		p.addService(a, s)
 	}
@@ -108,6 +116,7 @@ func (p app) composed(a *App) error {
 }
 
 func (p app) addService(a *App, s composefile.Service) {
+	s.Server.ClockCommand = p.Clock.of(s.Name, p.Service)
 	if s.Name == p.Service {
 		// The name of the service is that of all replicas, as in a network of Compose.
 		a.Restart = cmp.Or(p.Restart, policyOf(s.Restart))

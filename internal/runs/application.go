@@ -198,7 +198,7 @@ func (t *appTest) target(r nemesis.Request) string {
 		return "all workers"
 	case r.Target != "":
 		return r.Target
-	case !hitsReplicas(r.Fault):
+	case !hitsReplicas(r.Fault) && !t.onlyReplicasClock(r.Fault):
 		return ""
 	case len(t.App.Says[history.Holding]) > 0:
 		return "holder"
@@ -214,6 +214,14 @@ func hitsReplicas(kind string) bool {
 	}, kind)
 }
 
+// onlyReplicasClock says that a fault is one of clocks, and that nobody but replicas can be asked for theirs.
+func (t *appTest) onlyReplicasClock(kind string) bool {
+	asked := func(replica bool) bool {
+		return slices.ContainsFunc(t.App.Servers, func(s appfile.Server) bool { return s.Replica == replica && s.ClockCommand != nil })
+	}
+	return history.Does(kind, history.Steps) && !asked(false) && (asked(true) || len(t.App.Servers) == 0)
+}
+
 // settleOn refuses a schedule with faults that are not supported here, or leaves them out.
 func (t *appTest) settleOn(env nemesis.Environment) (err error) {
 	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)
@@ -222,6 +230,9 @@ func (t *appTest) settleOn(env nemesis.Environment) (err error) {
 	}
 	return err
 }
+
+// errClockOfMachine is why the wall clock of a replica on this machine is left alone.
+var errClockOfMachine = errors.New("a replica on this machine has the clock of the machine; on Docker (app.compose, app.image or app.build) replicas have their own")
 
 // plannedNodes are those that faults may hit, before any was started.
 func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
@@ -233,7 +244,7 @@ func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
 		return t.withResource(servers, resource), replicas
 	}
 	for i, w := range workers {
-		w.Name, w.Again = t.App.Replicas[i], func(context.Context) error { return errors.New("it was only planned") }
+		w.Name, w.Clock, w.Again = t.App.Replicas[i], errClockOfMachine, func(context.Context) error { return errors.New("it was only planned") }
 	}
 	return t.withResource(nil, resource), t.hittable(workers)
 }

@@ -149,17 +149,31 @@ func TestFaultsOfLeader(t *testing.T) {
 
 // TestTargetsOfApplications: targets that no run of an application can have are refused before it starts, with what to add.
 func TestTargetsOfApplications(t *testing.T) {
-	for faults, want := range map[string]string{
-		"pause:leader":   "app.leader in the app file says how to find out which replica leads",
-		"pause:biler-2":  `there is neither a node nor a role "biler-2" (the nodes are quartz-1, quartz-2, quartz-3)`,
-		"pause:quartz-2": "",
+	here := applicationOptions(t, "quartz", "right")
+	onDocker := here
+	var err error
+	if onDocker.App, err = appfile.Read("../../examples/applications/billing.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		options      ApplicationOptions
+		faults, want string // part of the error; "" for none
+	}{
+		{here, "pause:leader", "app.leader in the app file says how to find out which replica leads"},
+		{here, "pause:biler-2", `there is neither a node nor a role "biler-2" (the nodes are quartz-1, quartz-2, quartz-3)`},
+		{here, "pause:quartz-2", ""},
+		{here, "clock", "a replica on this machine has the clock of the machine; on Docker"},
+		{here, "clock:replica", "a replica on this machine has the clock of the machine"},
+		{onDocker, "clock", "app.clock in an app file"},
+		{onDocker, "clock:biller-2", "app.clock in an app file"},
+		{onDocker, "pause:redis", ""},
 	} {
-		o := applicationOptions(t, "quartz", "right")
-		o.Nemesis, o.TimeLimit = faults, time.Minute
+		o := c.options
+		o.Nemesis, o.TimeLimit = c.faults, time.Minute
 		_, err := prepareApplication(o)
 		var usage *UsageError
-		if want == "" && err != nil || want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, want %q", faults, err, want)
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s of %s: %v, want %q", c.faults, o.App.Name, err, c.want)
 		}
 	}
 }

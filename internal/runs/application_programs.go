@@ -69,6 +69,7 @@ func (r *appRun) startReplicas(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		node.Clock = errClockOfMachine
 		r.replicas = append(r.replicas, node)
 	}
 	return nil
