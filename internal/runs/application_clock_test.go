@@ -61,7 +61,7 @@ invariants: [{never: exit 0}]
 func TestClocksOfApplication(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)
-	folder := builtExamples(t)
+	folder := copiedExamples(t)
 	for name, text := range map[string]string{"ticker.py": ticker, "ticker.compose.yaml": tickerCompose, "ticker.yaml": tickerApp} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -74,10 +74,7 @@ func wroteInSecondLife(events []history.Event) bool {
 func TestResourceOnDocker(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)
-	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("../../examples/applications")); err != nil {
-		t.Fatal(err)
-	}
+	folder := copiedExamples(t)
 	program, err := os.ReadFile("testdata/applications/counter.py")
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -62,4 +63,15 @@ func TestApplicationUnderFaults(t *testing.T) {
 	if r.Application.Restarts == 0 {
 		t.Errorf("no replica was started again: %+v", r.Application)
 	}
+}
+
+// copiedExamples is a copy of the folder of the example applications, whose image a test with programs of its own can
+// build.
+func copiedExamples(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("../../examples/applications")); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
