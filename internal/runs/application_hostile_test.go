@@ -144,7 +144,7 @@ func TestHostileApplications(t *testing.T) {
 	}
 }
 
-// endsInTime runs the application, longer if a busy machine let it show too little, and makes sure that each run ends
+// endsInTime runs the application, again and longer if a busy machine let it show too little or end too late, and makes sure that each run ends
 // when its limits say so: of the time of the run, and of the ends of the load, the askers and the replicas.
 func (h hostileApp) endsInTime(t *testing.T, o ApplicationOptions) (outcome Outcome) {
 	t.Helper()
@@ -158,7 +158,7 @@ func (h hostileApp) endsInTime(t *testing.T, o ApplicationOptions) (outcome Outc
 		if took := time.Since(began); took > limit {
 			t.Errorf("the run took %s, want at most %s", took, limit)
 		}
-		if r := outcome.Results; h.met(r) || r.Verdict == checker.Violation || r.Verdict == checker.Broken {
+		if r := outcome.Results; h.met(r) || r.Verdict == checker.Violation {
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -66,8 +67,9 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// hostTables returns the firewall rules of the host, as far as its tools can list them. It leaves out
-// counters and the rules of Docker's bridges, which another run may have at the same time.
+// hostTables returns the firewall rules of the host, as far as its tools can list them, sorted: with each network
+// Docker adds its jumps again, in another order. It leaves out counters and the rules of Docker's bridges, which
+// another run may have at the same time.
 func hostTables(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -82,7 +84,9 @@ func hostTables(t *testing.T) string {
 		}
 		all.Write(output)
 	}
-	return changing.ReplaceAllString(all.String(), "")
+	lines := strings.Split(changing.ReplaceAllString(all.String(), ""), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // changing matches the parts of listings that change without any rule of lockcheck: rules of Docker's
