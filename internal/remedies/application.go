@@ -71,9 +71,9 @@ func ForApplication(cause string) []Advice {
 		application.CauseWithoutLock:        {again, key},
 		DoneTwice:                           {key, again, external},
 		Overwritten: {
+			{Remedy: ReadUnderLock, Effect: Prevents, Why: "what is read and written back in one hold is not old, as long as the hold lasts"},
 			{Remedy: CAS, Effect: Contains, Why: "a write that names the version which it was computed from is refused if there is another one"},
 			fence,
-			{Remedy: ReadUnderLock, Effect: Prevents, Why: "what is read and written back in one hold is not old, as long as the hold lasts"},
 		},
 		NotKept: {
 			{Remedy: ConfirmStored, Effect: Prevents, Why: "what is confirmed before it is committed is lost with the replica"},

@@ -3,9 +3,12 @@ package resource
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -213,5 +216,55 @@ func TestRun(t *testing.T) {
 	_ = end.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// argument is one of a command line, in quotation marks or without.
+var argument = regexp.MustCompile(`'[^']*'|\S+`)
+
+// TestPage: the session on the page goes as it says.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/resource.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, session, _ := strings.Cut(string(page), "```console\n")
+	session, _, _ = strings.Cut(session, "```")
+	r, requests := serve(t), strings.Split(session, "$ curl ")[1:]
+	for _, request := range requests {
+		line, want, _ := strings.Cut(request, "\n")
+		method, path, body, headers, shown := http.MethodGet, "", "", []string(nil), false
+		for words := argument.FindAllString(line, -1); len(words) > 0; words = words[1:] {
+			switch word := words[0]; word {
+			case "-i":
+				shown = true
+			case "-X", "-d", "-H":
+				words = words[1:]
+				value := strings.Trim(words[0], "'")
+				switch {
+				case word == "-X":
+					method = value
+				case word == "-H":
+					headers = append(headers, value)
+				default:
+					body = value
+					if method == http.MethodGet {
+						method = http.MethodPost
+					}
+				}
+			default:
+				path = "/b2" + strings.TrimPrefix(word, "$LOCKCHECK_RESOURCE")
+			}
+		}
+		status, version, got := r.request(t, method, path, body, headers...)
+		if shown {
+			got = fmt.Sprintf("HTTP/1.1 %d %s\nETag: %q\nVersion: %s\n\n%s\n", status, http.StatusText(status), version, version, got)
+		}
+		if got != want {
+			t.Errorf("curl %s: %q, and the page has %q", line, got, want)
+		}
+	}
+	if len(requests) < 5 {
+		t.Errorf("the page has %d requests", len(requests))
 	}
 }
