@@ -53,6 +53,7 @@ func applicationEnds(t *testing.T, want checker.Verdict, o ApplicationOptions) (
 func TestApplicationUnderFaults(t *testing.T) {
 	t.Parallel()
 	o := applicationOptions(t, "quartz", "right")
+	o.App.Environment = append(o.App.Environment, "LEASE=3") // as its app file says, for faults to outlast it
 	o.Nemesis, o.TimeLimit = "pause,kill", clustertest.Slow(28*time.Second)
 	r := applicationEnds(t, checker.Violation, o) // a pause may let two replicas do the same job
 	for _, kind := range []string{"pause", "kill"} {

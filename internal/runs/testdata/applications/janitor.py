@@ -12,14 +12,14 @@ def janitor():
         if RIGHT:
             db.execute("DELETE FROM locks WHERE until < ?", (time.time(),))
         else:  # a job takes no time to speak of, so a lock that was taken 0.2 s ago is of no use
-            db.execute("DELETE FROM locks WHERE until < ?", (time.time() + 4.8,))
+            db.execute("DELETE FROM locks WHERE until < ?", (time.time() + 29.8,))
 
 
 threading.Thread(target=janitor, daemon=True).start()
 db = connect()
 while True:
     time.sleep(0.05)
-    lock = Lock(db, "job", lease=5)
+    lock = Lock(db, "job", lease=30)
     if not lock.acquire():
         continue
     say("acquired job")

@@ -1,5 +1,5 @@
 """A job scheduler that chooses the next job before it has the lock (the kind of Quartz #107)."""
-import time
+import os, time
 from table import RIGHT, Lock, connect, do, say
 
 db = connect()
@@ -14,7 +14,7 @@ def next_job():
 while True:
     time.sleep(0.1)
     job = next_job()
-    lock = Lock(db, "scheduler")
+    lock = Lock(db, "scheduler", lease=float(os.environ.get("LEASE", "30")))
     if not lock.acquire():
         continue
     say("acquired scheduler")

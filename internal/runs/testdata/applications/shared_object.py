@@ -3,7 +3,7 @@
 import threading, time
 from table import RIGHT, Lock, connect, do, say
 
-shared = Lock(None, "account", lease=5)
+shared = Lock(None, "account", lease=30)
 jobs = iter(range(1, 1_000_000))
 process = time.time_ns()
 
@@ -11,7 +11,7 @@ process = time.time_ns()
 def work(name):
     db = connect()
     while True:
-        lock = Lock(db, "account", lease=5) if RIGHT else shared
+        lock = Lock(db, "account", lease=30) if RIGHT else shared
         lock.db = db
         try:
             if not lock.acquire(wait=0.1):

@@ -15,7 +15,7 @@ def release(lock):
 
 while True:
     time.sleep(0.05)
-    orders, audit = Lock(db, "orders", lease=5), Lock(db, "audit", lease=5)
+    orders, audit = Lock(db, "orders", lease=30), Lock(db, "audit", lease=30)
     if not orders.acquire():
         continue
     say("acquired orders")
