@@ -15,7 +15,7 @@ import (
 // Request asks for a kind of fault in a random schedule.
 type Request struct {
 	Fault  string
-	Target string // "" for what the kind prefers
+	Target string // "" for the kind's default
 }
 
 // String writes the request as a shell takes it, so that messages can be copied.
@@ -30,8 +30,8 @@ func (r Request) String() string {
 	return text
 }
 
-// RequestError says why a fault cannot hit the target that was asked for, in the form of the request: who wrote
-// kill:foo knows nothing of the steps that are made of it.
+// RequestError says why a fault cannot hit the requested target. Its text has the form of the request, because the
+// user who wrote kill:foo does not know the steps that are made of it.
 type RequestError struct {
 	Request Request
 	Err     error
@@ -54,7 +54,7 @@ func (e *RequestError) Error() string {
 	return text + "; here write one of " + Written(e.Others)
 }
 
-// Written lists requests as a shell takes them, of those with names of nodes the first and the last of a row.
+// Written lists requests as a shell takes them. Of consecutive nodes such as w1 to w5 it names the first and the last.
 func Written(requests []Request) string {
 	var all []string
 	named := func(i int) bool { return i < len(requests) && namesPattern.MatchString(requests[i].Target) }
@@ -72,8 +72,8 @@ func Written(requests []Request) string {
 
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// CheckRequests returns a *RequestError for the first request whose target makes no sense in an environment. A fault
-// that is only not supported there is left to Plan, for such faults can be left out.
+// CheckRequests returns a *RequestError for the first request whose target makes no sense in an environment. It leaves
+// unsupported faults to Plan, because a user can have those skipped.
 func CheckRequests(requests []Request, env Environment) error {
 	for _, request := range requests {
 		err := request.refused(env)
@@ -85,7 +85,7 @@ func CheckRequests(requests []Request, env Environment) error {
 	return nil
 }
 
-// refused says why a request cannot be carried out; nil if it can.
+// refused returns why a request cannot be carried out; nil if it can.
 func (r Request) refused(env Environment) error {
 	step := randomStep(rand.New(rand.NewPCG(0, 0)), r, env)
 	if err := step.check(); err != nil {
@@ -95,8 +95,7 @@ func (r Request) refused(env Environment) error {
 	return bare(plan.Plan())
 }
 
-// bare leaves out which step and which of its fields an error is about, and what to write there instead: a request has
-// no steps.
+// bare strips the step, the field and the advice from an error about a step, because a request has no steps.
 func bare(err error) error {
 	var step *StepError
 	if errors.As(err, &step) {
@@ -122,7 +121,7 @@ type advisedError struct {
 func (e *advisedError) Error() string { return e.err.Error() + e.advice }
 func (e *advisedError) Unwrap() error { return e.err }
 
-// Requests lists what can be asked of a kind of fault here, with each target that it can have.
+// Requests lists the requests for a kind of fault that this environment can carry out, one for each possible target.
 func (e Environment) Requests(fault string) []Request {
 	targets := append(Roles(), "minority workers", "majority workers", "all workers")
 	for _, nodes := range [][]*clusters.Node{e.Servers, e.Workers} {
@@ -139,8 +138,8 @@ func (e Environment) Requests(fault string) []Request {
 	return all
 }
 
-// meantRequest is what somebody may have meant by an item of a list of requests that is no fault, in the form of
-// such a list; "" if nobody knows. The requests are those before it.
+// meantRequest suggests what the user meant by an item that is no fault, in the form of --nemesis; "" for no
+// suggestion. Before are the requests before the item.
 func meantRequest(item string, before []Request) string {
 	words := strings.FieldsFunc(item, func(c rune) bool { return strings.ContainsRune(" ;+&|/", c) })
 	isKind := func(word string) bool { return slices.Contains(KindNames(), word) }

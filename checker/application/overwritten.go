@@ -11,23 +11,23 @@ type view struct {
 	event   *history.Event // the read, or the client's own write
 }
 
-// viewOf names a view.
+// viewOf is whose view of which key.
 type viewOf struct{ client, key string }
 
-// overwrites finds the writes that replaced a version of which their client knew only an older one.
+// overwrites finds writes that replaced a version whose client had seen only an older one.
 type overwrites struct {
 	*run
 	views  map[viewOf]view
 	writes map[string][]*history.Event // by key; the n-th made version n+1
 	found  checker.Incidents
-	judged int64 // values that were replaced by one who had read the key, or named the version
-	blind  int64 // values that were replaced by one who had not
+	judged int64 // values that a client replaced that had read the key, or named the version
+	blind  int64 // values that a client replaced that had not
 }
 
-// noLostUpdate judges that nobody replaces a value in the resource without having seen it, once it has read the key at all.
-// The resource applies one access after the other, so this is no matter of times. A replica counts as one reader: of two of
-// its threads, what one has read the other one is taken to know. So with a lock that works, around reading and writing,
-// nothing is reported, whatever else its threads read; and what is reported was overwritten.
+// noLostUpdate judges that no client that has read a key replaces a value of the key that it has not seen. The resource
+// applies one access after the other, so times do not matter. A replica counts as one reader: each of its threads is taken
+// to know what any of them has read. Updates lost between threads of a replica can go unseen. With a working lock around
+// reading and writing nothing is reported, and everything reported was overwritten.
 func noLostUpdate(r *run) checker.Finding {
 	f := checker.Finding{Property: checker.NoLostUpdate}
 	if !r.app.Resource {
@@ -71,7 +71,7 @@ func (o *overwrites) write(e *history.Event) {
 	o.writes[e.Key] = append(o.writes[e.Key], e)
 	replaced := e.Version - 1
 	if e.ID != "" {
-		// A line was appended, which overwrites nothing and shows nothing of what others did before.
+		// Appending a line overwrites nothing, and does not show the client what others wrote before.
 		if known && seen.version == replaced {
 			o.views[id] = view{e.Version, e}
 		}
@@ -92,8 +92,8 @@ func (o *overwrites) write(e *history.Event) {
 	}
 }
 
-// startedBetween says whether the program of a client may have been started between two of its accesses, so that the second
-// may be that of a program which knows nothing of the first.
+// startedBetween reports whether a client's program may have been started between two accesses. The program of the second
+// access then knows nothing of the first.
 func (r *run) startedBetween(client string, first, second *history.Event) bool {
 	for _, s := range r.starts[client] {
 		if s.Time >= first.From && s.From <= second.Time {

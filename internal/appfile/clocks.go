@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// clocks are commands that print the wall clock of a server in seconds since 1970, in its container. They go by the name of
-// the service; that of the application has the name ofApplication.
+// clocks maps services to the commands that print the wall clock of their containers, in seconds since 1970. The key
+// ofApplication stands for the service under test.
 type clocks map[string][]string
 
-// ofApplication is the name of no service.
+// ofApplication is a key that no service can have.
 const ofApplication = ""
 
-// UnmarshalYAML reads the command of the application, as a lock file has it, and those of services under their names. Only
-// a list is a command: a service may be called so, too.
+// UnmarshalYAML reads the command of the application in the form of a lock file, and the commands of other services under
+// their names. The key "command" is the application's only if its value is a list, because a service may have that name.
 func (c *clocks) UnmarshalYAML(node *yaml.Node) error {
 	var keys map[string]yaml.Node
 	if err := node.Decode(&keys); err != nil {
@@ -42,7 +42,7 @@ func (c *clocks) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// check refuses a clock of a service that there is not.
+// check refuses a clock of an unknown service.
 func (c clocks) check(services []string) error {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if name != ofApplication && !slices.Contains(services, name) {
@@ -52,7 +52,7 @@ func (c clocks) check(services []string) error {
 	return nil
 }
 
-// of is the command of a service, nil if nothing says how to ask it.
+// of returns the command of a service; nil if the app file has none.
 func (c clocks) of(service, application string) []string {
 	if command, said := c[ofApplication]; said && service == application {
 		return command

@@ -12,20 +12,21 @@ import (
 	"lockcheck/history"
 )
 
-// leadership knows which replica of an application leads, from the answers to the question of that.
+// leadership follows the answers to app.leader, and knows which replica leads.
 type leadership struct {
-	names map[string]string // of replicas that faults may hit, by what an answer calls them
+	names map[string]string // replicas that faults may hit, by their names and numbers in answers
 
 	mu     sync.Mutex
-	asked  int64         // when what was answered last was asked, ns; 0 for never
-	leader string        // by that answer; "" for none
-	why    string        // there is none
+	asked  int64         // when the question of the last answer was asked, ns; 0 before the first answer
+	leader string        // the replica in the last answer; "" for none
+	why    string        // why leader is ""
 	news   chan struct{} // closed by the next answer
 }
 
-// newLeadership is for replicas in the order of their numbers, of which faults may hit some.
+// newLeadership follows the leader among replicas, which are in the order of their numbers. Only hittable replicas can be
+// leaders for faults.
 func newLeadership(replicas []string, hittable []*clusters.Node) *leadership {
-	l := &leadership{names: make(map[string]string), news: make(chan struct{}), why: "nobody was asked"}
+	l := &leadership{names: make(map[string]string), news: make(chan struct{}), why: "no answer came"}
 	for _, node := range hittable {
 		number := slices.Index(replicas, node.Name) + 1
 		l.names[node.Name], l.names[strconv.Itoa(number)] = node.Name, node.Name
@@ -33,7 +34,7 @@ func newLeadership(replicas []string, hittable []*clusters.Node) *leadership {
 	return l
 }
 
-// Observe sees an event.
+// Observe reads the answers to app.leader.
 func (l *leadership) Observe(e history.Event) {
 	if e.F != history.Asked || e.Key != history.InvariantLeader {
 		return
@@ -46,7 +47,7 @@ func (l *leadership) Observe(e history.Event) {
 	l.news = make(chan struct{})
 }
 
-// read is whom an answer names: by its first row, and of that the first column.
+// read returns the replica that an answer names in the first column of its first row, or why it names none.
 func (l *leadership) read(e history.Event) (leader, why string) {
 	switch {
 	case e.Answer == nil:
@@ -61,7 +62,7 @@ func (l *leadership) read(e history.Event) (leader, why string) {
 	return leader, why
 }
 
-// Leader is for nemesis.Environment.
+// Leader implements nemesis.Environment.Leader: it waits for an answer to a question that was asked after the call.
 func (l *leadership) Leader(ctx context.Context) (replica string, err error) {
 	due := history.Now()
 	for {
@@ -75,7 +76,7 @@ func (l *leadership) Leader(ctx context.Context) (replica string, err error) {
 		case <-news:
 		case <-ctx.Done():
 			if asked < due && leader != "" {
-				why = "nothing that was asked since then was answered"
+				why = "no question that was asked after the fault was due had an answer"
 			}
 			return "", fmt.Errorf("no replica led: %s", why)
 		}

@@ -14,10 +14,10 @@ import (
 	"lockcheck/internal/application/resource"
 )
 
-// resourcePort is that of the resource where it has an address of its own.
+// resourcePort is the port of the resource in its container.
 const resourcePort = "8080"
 
-// startResource starts the resource, if the application has one, before everything that is told its address.
+// startResource starts the resource, if the application has one. It runs before the programs that get its address.
 func (r *appRun) startResource(ctx context.Context, cluster clusters.Cluster) (err error) {
 	if !r.App.Resource {
 		return nil
@@ -41,7 +41,7 @@ func (r *appRun) startResource(ctx context.Context, cluster clusters.Cluster) (e
 	return nil
 }
 
-// firstLine reads the first line of the output of a program, which is no event.
+// firstLine reads the first line of a program's output, the only one that is no event.
 func firstLine(ctx context.Context, node *clusters.Node) (string, error) {
 	output := bufio.NewReader(node.Output)
 	node.Output = output
@@ -65,7 +65,7 @@ func firstLine(ctx context.Context, node *clusters.Node) (string, error) {
 	}
 }
 
-// resourceOf is the environment by which a client finds the resource; nil without one.
+// resourceOf returns the environment that tells a client where the resource is; nil without a resource.
 func (t *appTest) resourceOf(client string) []string {
 	if t.resourceAt == "" {
 		return nil
@@ -73,7 +73,7 @@ func (t *appTest) resourceOf(client string) []string {
 	return []string{resource.Variable + "=" + resource.URL(t.resourceAt, client)}
 }
 
-// located fills in where the resource is that a question is about.
+// located adds the address of the resource to a question about one of its keys.
 func (t *appTest) located(q ask.Question) ask.Question {
 	if q.Kind == ask.Resource {
 		q.URL = resource.URL(t.resourceAt, history.Asker) + "/" + q.Text

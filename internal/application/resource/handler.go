@@ -13,10 +13,10 @@ import (
 	"lockcheck/history"
 )
 
-// keys restricts keys to what no client, shell or proxy rewrites in a URL.
+// keys matches keys that no client, shell or proxy rewrites in a URL.
 var keys = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,99}$`)
 
-// ValidKey says whether the resource can have such a key.
+// ValidKey reports whether the resource accepts a key.
 func ValidKey(key string) bool { return keys.MatchString(key) }
 
 const keyRule = "a key has up to 100 letters, digits and any of . _ : -"
@@ -39,7 +39,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := history.Now()
 	a, err := h.parse(w, r)
 	if err == nil && r.Context().Err() != nil {
-		return // its client is dead, and must not be taken for the one that is started next
+		return // the client is dead; its request must not count as one of the replica's next process
 	}
 	var value []byte
 	version := int64(-1)
@@ -65,11 +65,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case version == 0:
 		http.Error(w, a.Key+" was never written", http.StatusNotFound)
 	default:
-		_, _ = w.Write(value) // a client that is gone does not get it
+		_, _ = w.Write(value) // fails if the client is gone
 	}
 }
 
-// parse reads a request. An error that is no *refusal means that the request is malformed.
+// parse reads a request. An error other than a *refusal means that the request is malformed.
 func (h *handler) parse(w http.ResponseWriter, r *http.Request) (a access, err error) {
 	var rest string
 	a.Client, rest, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -77,7 +77,7 @@ func (h *handler) parse(w http.ResponseWriter, r *http.Request) (a access, err e
 	asks := a.Client == history.Asker
 	switch {
 	case !asks && !slices.Contains(h.clients, a.Client):
-		return a, refuse(http.StatusForbidden, "this is the URL of nobody: use $%s/KEY", Variable)
+		return a, refuse(http.StatusForbidden, "no client has this URL: use $%s/KEY", Variable)
 	case !ValidKey(a.Key):
 		return a, errors.New(keyRule)
 	case r.URL.RawQuery != "":
@@ -95,16 +95,16 @@ func (h *handler) parse(w http.ResponseWriter, r *http.Request) (a access, err e
 		return a, nil
 	case http.MethodPut, http.MethodPost:
 		if asks {
-			return a, refuse(http.StatusForbidden, "an invariant only reads")
+			return a, refuse(http.StatusForbidden, "commands of invariants may only read")
 		}
 		a.F = history.Write
 		return a, a.body(w, r)
 	}
 	w.Header().Set("Allow", "GET, PUT, POST")
-	return a, refuse(http.StatusMethodNotAllowed, "there are GET, PUT and POST")
+	return a, refuse(http.StatusMethodNotAllowed, "the methods are GET, PUT and POST")
 }
 
-// conditions reads the headers that a request must meet.
+// conditions reads the headers with the conditions of a request.
 func (a *access) conditions(h http.Header) (err error) {
 	if text := h.Get(headerToken); text != "" {
 		if a.Token, err = strconv.ParseUint(text, 10, 64); err != nil || a.Token == 0 {
@@ -136,7 +136,7 @@ func (a *access) conditions(h http.Header) (err error) {
 	return nil
 }
 
-// body reads the new value, or the line that is appended.
+// body reads the new value of a PUT or the line of a POST.
 func (a *access) body(w http.ResponseWriter, r *http.Request) (err error) {
 	a.value, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxValue))
 	var large *http.MaxBytesError

@@ -1,6 +1,6 @@
-// Package resource is a store over HTTP that a user's application can keep its data in while it is tested. It applies one
-// request after the other and records each of them, so that the order of reads and writes is known and not derived
-// from what anybody prints. docs/resource.md specifies it.
+// Package resource is an HTTP store for the data of a user's application under test. It applies and records requests one
+// after the other, so that their order is known and need not be derived from printed lines. docs/resource.md specifies
+// it.
 package resource
 
 import (
@@ -16,21 +16,21 @@ import (
 	"lockcheck/workloads"
 )
 
-// Command is the name of lockcheck's own command that runs Run.
+// Command is the hidden command of lockcheck that calls Run.
 const Command = "app-resource"
 
-// Variable has the URL of a program's own part of the resource, to which it adds a slash and a key.
+// Variable is the environment variable with a client's URL of the resource. The client appends a slash and a key.
 const Variable = "LOCKCHECK_RESOURCE"
 
-// Config is what the resource is told.
+// Config configures the resource.
 type Config struct {
-	Listen string `json:"listen"` // host:port; port 0 for any that is free
-	// Clients may read and write. Besides them the asker of invariants may read, which is not recorded: it learns
-	// something, and changes nothing.
+	Listen string `json:"listen"` // host:port; with port 0 the kernel chooses
+	// Clients may read and write. The asker of invariants may read, too. Its reads are not recorded, because they
+	// change nothing.
 	Clients []string `json:"clients"`
 }
 
-// URL is where a client finds the resource that listens on an address.
+// URL returns the client's URL of the resource that listens on an address.
 func URL(address, client string) string { return "http://" + address + "/" + url.PathEscape(client) }
 
 // Run serves until the input ends. The first line of its output is the address on which it listens, and each line after
@@ -44,7 +44,7 @@ func Run(ctx context.Context, config Config, input io.Reader, output io.Writer) 
 		return errors.Join(err, listener.Close())
 	}
 	record := workloads.NewEmitter(history.Resource, output)
-	// There are no time limits: a client that is paused in the middle of a request goes on when the pause ends.
+	// Without time limits, because a client that is paused in the middle of a request continues after the pause.
 	server := &http.Server{Handler: newHandler(config.Clients, newStore(record.Emit))}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -94,7 +94,7 @@ func TestRequests(t *testing.T) {
 		{"POST /b2/d=z", nil, 204, "2", "", "write b2 d 2 ok"},
 		{"GET /invariants/d", nil, 200, "2", "x\nz\n", ""},
 		{"PUT /invariants/d=1", nil, 403, "", "", ""},
-		{"GET /b3/d", nil, 403, "", "this is the URL of nobody: use $LOCKCHECK_RESOURCE/KEY\n", ""},
+		{"GET /b3/d", nil, 403, "", "no client has this URL: use $LOCKCHECK_RESOURCE/KEY\n", ""},
 		{"GET /b2/a/b", nil, 400, "", "", ""},
 		{"GET /b2/", nil, 400, "", "", ""},
 		{"GET /b2/c?x=1", nil, 400, "", "", ""},
