@@ -7,8 +7,8 @@ import (
 	"lockcheck/history"
 )
 
-// collectAppended makes effects of the lines that replicas have appended in the resource, unless the app file describes lines
-// that say what was done: then work would count twice. One line may be appended under several keys, for several kinds of work.
+// collectAppended turns the lines that replicas appended in the resource into effects. It does nothing if the app file has
+// says.did, because work would count twice. The same line under two keys is two pieces of work.
 func (r *run) collectAppended() {
 	if r.says(history.Did) {
 		return
@@ -31,10 +31,10 @@ func appends(e *history.Event) bool {
 	return e.F == history.Write && e.Type == history.OK && e.ID != ""
 }
 
-// holdAround is the hold in which a line was appended, nil if none is certain. The line went another way than what the replica
-// printed, so that only brackets order the two: the hold was said before the request arrived, and nothing ended it before
-// it was applied. As of printed work, only the last hold counts: the replica may have given those before back without a word. Of
-// threads with names the request does not tell which it is of.
+// holdAround returns the hold in which a line was appended; nil if no hold is certain. A printed line and a request reach
+// lockcheck by different ways, so only their brackets order them: the hold was printed before the request arrived, and did
+// not end before the request was applied. As for printed work, only the last hold counts, because the replica may have
+// given earlier ones back without a line. If the lines name threads, no hold is certain: a request does not name its thread.
 func (p *replica) holdAround(d *effect) *hold {
 	if !p.heard(d) {
 		return nil
@@ -51,8 +51,8 @@ func (p *replica) holdAround(d *effect) *hold {
 	return nil
 }
 
-// heard says whether everything is known that a replica had printed when it did some work. What it appended is on record at
-// once, and a kill may have come before the lines that it had printed until then were read.
+// heard reports whether all lines are known that a replica had printed before an effect. Appended lines are recorded at
+// once, but a kill may have come before lockcheck read what the replica had printed.
 func (p *replica) heard(d *effect) bool {
 	if !d.appended {
 		return true
@@ -69,10 +69,10 @@ func (p *replica) heard(d *effect) bool {
 	return false
 }
 
-// doesWork says whether anything tells which work replicas do: their lines, or what they append.
+// doesWork reports whether the history can show work of replicas, by printed or by appended lines.
 func (r *run) doesWork() bool { return r.says(history.Did) || r.app.Resource }
 
-// undescribed is the finding on a property of work that nothing tells of; false if something does.
+// undescribed returns the finding for a property of work if the history cannot show work; false if it can.
 func (r *run) undescribed(p checker.Property) (checker.Finding, bool) {
 	if r.app.Resource {
 		return checker.Finding{}, false

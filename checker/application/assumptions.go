@@ -63,8 +63,8 @@ func (r *run) undecidedBecause() []checker.Fact {
 	return append(reasons, r.unansweredWork()...)
 }
 
-// linesLost says that lines of a program are missing, and why; nil if none is. Of a replica that may hide a violation, of the
-// load a piece of work that was accepted and not kept.
+// linesLost says that lines of a program are missing, and why; nil if none are. A missing line of a replica may hide a
+// violation; a missing line of the load may hide accepted work that was not kept.
 func linesLost(program string, lines []*history.Event) []checker.Fact {
 	i := slices.IndexFunc(lines, func(e *history.Event) bool { return e.Error != "" })
 	if i < 0 {
@@ -73,8 +73,8 @@ func linesLost(program string, lines []*history.Event) []checker.Fact {
 	return []checker.Fact{{Kind: FactLinesLost, Workers: []string{program}, Said: lines[i].Error}}
 }
 
-// unansweredWork says that the question for work was never answered. It is wrong then, which lines that show work would hide
-// until they no longer do.
+// unansweredWork says that the question for work was never answered. Such a question is probably wrong. It is reported even
+// if printed lines show work, because nothing else would point to it.
 func (r *run) unansweredWork() []checker.Fact {
 	var reasons []checker.Fact
 	for _, i := range r.app.Invariants {
@@ -91,7 +91,7 @@ func (r *run) judgesAnything() bool {
 		slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool { return history.Judged(i.Kind) })
 }
 
-// shownWork counts the effects that replicas say they had, or had in the resource.
+// shownWork counts the effects that replicas printed or appended in the resource, and other writes there.
 func (r *run) shownWork() int64 {
 	n := int64(len(r.effects))
 	for _, p := range r.replicas {
@@ -104,8 +104,8 @@ func (r *run) shownWork() int64 {
 	return n
 }
 
-// worked says whether anything shows that the application did something: its effects, work that it accepted and that an
-// invariant watched, or an answer that changed.
+// worked reports whether anything shows that the application did something: effects, accepted work that an invariant
+// watches, or an answer that changed.
 func (r *run) worked(least int64) bool {
 	return r.shownWork() >= least || len(r.accepted) > 0 && r.watchedWork() || r.workChanged()
 }

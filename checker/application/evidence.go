@@ -98,8 +98,8 @@ func (r *run) covered(f *fault) checker.FaultCoverage {
 	return c
 }
 
-// hitsIdle says that all targets of a fault are replicas which, by their lines and their requests to the resource, did nothing
-// from beginning to end.
+// hitsIdle reports whether all targets of a fault are replicas that did nothing from its beginning to its end, by their
+// lines and their requests to the resource.
 func (r *run) hitsIdle(f *fault) bool {
 	if !r.says(history.Holding) && !r.doesWork() {
 		return false

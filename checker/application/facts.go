@@ -37,10 +37,10 @@ const (
 // Facts about what was written to the resource.
 const (
 	FactNoResource      checker.FactKind = "no-resource"      //
-	FactOverwritten     checker.FactKind = "overwritten"      // N of Of values that were replaced had not been seen by who replaced them
-	FactReplacedSeen    checker.FactKind = "replaced-seen"    // N values were replaced, each by one who had seen it
-	FactReplacedBlind   checker.FactKind = "replaced-blind"   // N values were replaced by one who had not read the key, or named no version on purpose
-	FactNothingReplaced checker.FactKind = "nothing-replaced" // by one who had read the key
+	FactOverwritten     checker.FactKind = "overwritten"      // N of Of replaced values had not been seen by the replacing client
+	FactReplacedSeen    checker.FactKind = "replaced-seen"    // N values were replaced, each by a client that had seen it
+	FactReplacedBlind   checker.FactKind = "replaced-blind"   // N values were replaced by a client that had not read the key, or that sent If-Match: *
+	FactNothingReplaced checker.FactKind = "nothing-replaced" // no client replaced a value after reading the key
 	FactRefused         checker.FactKind = "resource-refused" // N requests
 )
 
@@ -66,7 +66,7 @@ const (
 	KindStaleEffect    checker.IncidentKind = "stale-effect"    // Figures.Holder, Length, ID
 	KindDoneTwice      checker.IncidentKind = "done-twice"      // Figures.ID
 
-	// KindOverwritten: Overwrite; Workers: who overwrote, and whose update was the first to go; Figures.N updates, Next, Holder.
+	// KindOverwritten: Overwrite; Workers: the overwriting client and the client of the first lost update; Figures.N updates, Next, Holder.
 	KindOverwritten checker.IncidentKind = "update-overwritten"
 )
 

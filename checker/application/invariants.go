@@ -191,7 +191,8 @@ func (w *watch) once() {
 	}
 }
 
-// kept compares the last answer with what had been accepted when it was asked for. Where nothing was, nothing was kept.
+// kept compares the last answer with what had been accepted when the question was asked. If nothing had been accepted,
+// nothing shows that work is kept.
 func (w *watch) kept() {
 	if len(w.accepted) == 0 {
 		w.doubt(checker.Fact{Kind: FactNothingAccepted})

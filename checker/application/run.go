@@ -19,8 +19,8 @@ type run struct {
 	faults     []fault
 	replicas   []*replica
 	answers    map[string][]*history.Event // to the question of an invariant, by its name, in the order of their times
-	load       []*history.Event            // what the load said
-	accepted   []*history.Event            // of that, in the same order
+	load       []*history.Event            // events of the load
+	accepted   []*history.Event            // accepted work among load, in the same order
 	holds      []*hold
 	byKey      map[string][]*hold // by their starts
 	effects    []*effect
@@ -32,7 +32,7 @@ type run struct {
 type replica struct {
 	name  string
 	lines []*history.Event // of all functions, in order
-	shown []*history.Event // that it holds, did or wrote something, or that its program ended
+	shown []*history.Event // events that it holds, did or wrote something, or that its program ended
 	used  []*history.Event // what it read and wrote in the resource
 	holds []*hold          // in the order of their lines
 	spans covering         // when it may have held anything

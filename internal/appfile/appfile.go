@@ -141,7 +141,7 @@ type invariant struct {
 	Within     time.Duration `yaml:"within"`
 }
 
-// question is one of which nothing must be true.
+// question is a question that is no invariant.
 type question struct {
 	Ask string `yaml:"ask"`
 	On  string `yaml:"on"`
@@ -233,7 +233,7 @@ func (f file) checkName(*App) error {
 	return nil
 }
 
-// checkResource refuses what else would go by the name of the resource.
+// checkResource refuses other things with the name of the resource.
 func (f file) checkResource(a *App) error {
 	_, connection := f.Connections[history.Resource]
 	service := slices.ContainsFunc(a.Servers, func(s Server) bool { return s.Service == history.Resource })
@@ -263,8 +263,8 @@ func (f faults) into(a *App) error {
 	return nil
 }
 
-// ResourceHittable says whether faults may target lockcheck's resource. They do so only if the file names it: what is there for
-// the record is not to fail unless that is asked for.
+// ResourceHittable reports whether faults may target lockcheck's resource. They may only if the file names it, because the
+// resource keeps the record.
 func (a App) ResourceHittable() bool { return slices.Contains(a.MayHit, history.Resource) }
 
 // Hittable says whether faults may target a server.
@@ -272,8 +272,8 @@ func (a App) Hittable(s Server) bool {
 	return len(a.MayHit) == 0 || slices.Contains(a.MayHit, s.Name) || slices.Contains(a.MayHit, s.Service)
 }
 
-// With is the application with more variables of its replicas, as app.environment has them. They take the place of those
-// of the same name: a program that finds a name twice may take either.
+// With returns the application with more variables for its replicas, in the form of app.environment. They replace variables
+// of the same name, because a program that gets a name twice may use either value.
 func (a App) With(environment map[string]*string) App {
 	more := variables(environment)
 	if len(a.Servers) == 0 {
@@ -412,7 +412,7 @@ func (f file) invariantsInto(a *App) error {
 	return nil
 }
 
-// draftTable finds the placeholder that Draft writes in the place of a table.
+// draftTable matches the placeholder that Draft writes for the name of a table.
 var draftTable = regexp.MustCompile(`\bFROM TABLE\b`)
 
 func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
@@ -458,7 +458,7 @@ func (f file) leaderInto(a *App) error {
 	return nil
 }
 
-// add adds a question of which nothing must be true; what it should be is said where it is missing.
+// add adds a question that is no invariant. The error for a missing question says what the question is for.
 func (f file) add(a *App, kind string, of question, what string) error {
 	q := ask.Question{Invariant: history.Invariant{Name: kind, Kind: kind, Question: of.Ask, On: of.On}}
 	switch {

@@ -13,7 +13,7 @@ const (
 	DoneTwice    = "work was done more than once"
 	NotKept      = "accepted work is missing"
 	NotRecovered = "the application did not recover in time"
-	// Overwritten is of the resource.
+	// Overwritten is a lost update in the resource.
 	Overwritten = "an update was overwritten unseen"
 )
 

@@ -83,8 +83,8 @@ func TestApplication(ctx context.Context, o ApplicationOptions, interrupt <-chan
 	return Outcome{Judgement: judgement, Interrupted: interrupted, Delay: r.delay}, errors.Join(judgement.WriteReports(), unsaved)
 }
 
-// OutlineOfApplication checks the options of a test of an application without running it. Of its Options only the time
-// limit is said. Its error is as that of OutlineOf.
+// OutlineOfApplication checks the options of a test of an application without running it. The outline's Options have only
+// the time limit. Errors are those of OutlineOf.
 func OutlineOfApplication(o ApplicationOptions) (Outline, error) {
 	t, err := prepareApplication(o)
 	if err != nil {
@@ -167,7 +167,7 @@ func (t *appTest) plan() (err error) {
 	return nil
 }
 
-// ofReplicas names the targets in an error as users of applications write them, who know of no workers.
+// ofReplicas renames the targets in an error, because users of applications write replica and not worker.
 func ofReplicas(err error) error {
 	var refused *nemesis.RequestError
 	if !errors.As(err, &refused) {
@@ -214,7 +214,7 @@ func hitsReplicas(kind string) bool {
 	}, kind)
 }
 
-// onlyReplicasClock says that a fault is one of clocks, and that nobody but replicas can be asked for theirs.
+// onlyReplicasClock reports whether a fault moves clocks and only replicas have a command that proves a step.
 func (t *appTest) onlyReplicasClock(kind string) bool {
 	asked := func(replica bool) bool {
 		return slices.ContainsFunc(t.App.Servers, func(s appfile.Server) bool { return s.Replica == replica && s.ClockCommand != nil })

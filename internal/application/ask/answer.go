@@ -101,7 +101,7 @@ func (a *answer) verdict() history.Type {
 	if !holds {
 		return history.Fail
 	}
-	a.Columns = nil // they are for readers of a counterexample
+	a.Columns = nil // only counterexamples need them
 	if empty {
 		a.Answer = history.Answer{} // a command that says that all is well shows no counterexample
 	}
@@ -111,13 +111,13 @@ func (a *answer) verdict() history.Type {
 // null is how an absent value of a row is written.
 const null = "NULL"
 
-// maxColumns and maxColumnName bound what is recorded of the names of columns; a name has so many bytes at most.
+// maxColumns and maxColumnName limit the recorded names of columns: their number, and the bytes of each.
 const (
 	maxColumns    = 50
 	maxColumnName = 64
 )
 
-// name records the names of the columns. Where one would be left out there are none, for they would not fit the rows.
+// name records the names of the columns. If one exceeds a limit it records none, because the rest would not fit the rows.
 func (a *answer) name(columns []string) {
 	tooLong := func(name string) bool { return len(name) > maxColumnName || strings.Contains(name, "\t") }
 	if len(columns) <= maxColumns && !slices.ContainsFunc(columns, tooLong) {

@@ -31,7 +31,7 @@ const (
 	Redis    = "redis"
 	HTTP     = "http"
 	Shell    = "command"
-	Resource = "resource" // a key of lockcheck's own, by URL
+	Resource = "resource" // a key of lockcheck's resource, by URL
 )
 
 // Config is what an asker is told.

@@ -16,7 +16,7 @@ type request struct {
 	*conns
 	client *http.Client
 	url    string
-	// mayLack: that there is nothing at the URL is an answer, too, without rows.
+	// mayLack: 404 is an answer without rows.
 	mayLack bool
 }
 

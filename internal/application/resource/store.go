@@ -9,7 +9,7 @@ import (
 	"lockcheck/history"
 )
 
-// Bounds of what is stored.
+// Limits of the store.
 const (
 	maxValue = 1 << 20 // bytes
 	maxLine  = 1 << 10 // bytes of an appended line
@@ -58,8 +58,8 @@ func newStore(emit func(history.Event) int64) *store {
 	return &store{emit: emit, keys: make(map[string]*entry)}
 }
 
-// apply does what a request asks for, and returns the value, which must not be changed, and the version that there are then. An
-// error is a *refusal.
+// apply carries out a request and returns the value and the version after it. The caller must not change the value. Errors
+// are *refusal.
 func (s *store) apply(a access, recorded bool) (value []byte, version int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *store) apply(a access, recorded bool) (value []byte, version int64, err
 	refused := e.check(a)
 	if refused == nil && a.F == history.Write {
 		if err := s.write(e, a); err != nil {
-			return nil, e.version, err // not even a refused access: it asked for more than there is room for
+			return nil, e.version, err // not recorded as a refused access: only the room was missing
 		}
 	}
 	if recorded {
@@ -85,8 +85,8 @@ func (s *store) apply(a access, recorded bool) (value []byte, version int64, err
 	return e.value, e.version, refused
 }
 
-// check says why a request is refused. A token counts on reads, too: if it did not, a new holder could read, and the write of
-// the old one be accepted after that.
+// check returns why a request is refused. Tokens count on reads, too. Otherwise the store would accept a write of the old
+// holder after the new holder has read.
 func (e *entry) check(a access) error {
 	switch {
 	case a.Token != 0 && a.Token < e.highest:
