@@ -38,6 +38,7 @@ const (
 )
 
 // hostileApps: what is hostile either changes nothing, or the run says what it could have hidden.
+// Floods are nice, so that they take no time from the tests beside them.
 func hostileApps(t *testing.T) []hostileApp {
 	const (
 		lost      = "lines of hostile-1 are missing: "
@@ -45,22 +46,22 @@ func hostileApps(t *testing.T) []hostileApp {
 	)
 	deaf := "http://" + deafServer(t) + "/"
 	return []hostileApp{
-		{name: "replica floods", replica: works + ` & exec yes nothing`, verdict: checker.Valid},
-		{name: "replica floods with work", replica: `exec awk 'BEGIN { for (;;) print "did 1-" ++n }'`, verdict: checker.Undecided, says: lost + "more than 2000 lines in a second"},
-		{name: "replica prints one endless line", replica: `exec tr '\0' x </dev/zero`, verdict: checker.Undecided, says: lost + "a line of more than 65536 bytes"},
+		{name: "replica floods", replica: works + ` & exec nice -n 19 yes nothing`, verdict: checker.Valid},
+		{name: "replica floods with work", replica: `exec nice -n 19 awk 'BEGIN { for (;;) print "did 1-" ++n }'`, verdict: checker.Undecided, says: lost + "more than 2000 lines in a second"},
+		{name: "replica prints one endless line", replica: `exec nice -n 19 tr '\0' x </dev/zero`, verdict: checker.Undecided, says: lost + "a line of more than 65536 bytes"},
 		{name: "replica does not end", replica: `trap '' TERM; (setsid sleep 3600 &); (env -i setsid sleep 3600 &); ` + works, verdict: checker.Valid},
 		{name: "line for an exponential pattern", replica: `long=$(head -c 60000 /dev/zero | tr '\0' x); (while sleep 0.1; do echo $long; done) & ` + works, did: `^(?P<id>(x+x+)+y)$`, verdict: checker.Valid},
 		{name: "invariant hangs", never: `trap '' TERM; sleep 3600`, verdict: checker.Undecided, says: unwatched + "no answer within 5s"},
 		{name: "invariant forks", never: `sleep 3600 & exit 0`, verdict: checker.Valid},
 		{name: "invariant forks into another group", never: `f=$LOCKCHECK_SHARED/$$; setsid sh -c "echo >$f; exec sleep 3600" & until [ -e $f ]; do sleep 0.01; done`, verdict: checker.Undecided, says: unwatched + "the command has ended, and something that it left behind keeps its output open"},
-		{name: "invariant prints without end", never: `exec yes`, verdict: checker.Undecided, says: unwatched},
-		{name: "invariant complains without end", never: `exec yes >&2`, verdict: checker.Undecided, says: unwatched},
+		{name: "invariant prints without end", never: `exec nice -n 19 yes`, verdict: checker.Undecided, says: unwatched},
+		{name: "invariant complains without end", never: `exec nice -n 19 yes >&2`, verdict: checker.Undecided, says: unwatched},
 		{name: "request is never answered", never: deaf, verdict: checker.Undecided, says: unwatched + "no answer within 5s"},
-		{name: "kept prints without end", load: gives, kept: `exec yes`, verdict: checker.Undecided, says: "invariant kept-2 was never answered: the answer has more than"},
+		{name: "kept prints without end", load: gives, kept: `exec nice -n 19 yes`, verdict: checker.Undecided, says: "invariant kept-2 was never answered: the answer has more than"},
 		{name: "work hangs", work: `sleep 3600`, verdict: checker.Undecided, says: "work was never answered (unknown"},
 		{name: "load does not end", load: `trap '' TERM; (setsid sleep 3600 &); ` + gives, kept: done, verdict: checker.Valid},
-		{name: "load floods", load: `exec awk 'BEGIN { for (;;) print "accepted load-" ++n }'`, kept: done, verdict: checker.Violation, says: "kept-2"},
-		{name: "load floods with one piece", load: `echo load-0 >>$LOCKCHECK_SHARED/done; exec yes accepted load-0`, kept: done, verdict: checker.Undecided, says: "lines of load are missing: more than 2000 lines in a second"},
+		{name: "load floods", load: `exec nice -n 19 awk 'BEGIN { for (;;) print "accepted load-" ++n }'`, kept: done, verdict: checker.Violation, says: "kept-2"},
+		{name: "load floods with one piece", load: `echo load-0 >>$LOCKCHECK_SHARED/done; exec nice -n 19 yes accepted load-0`, kept: done, verdict: checker.Undecided, says: "lines of load are missing: more than 2000 lines in a second"},
 	}
 }
 

@@ -43,10 +43,17 @@ func TestDelayWrite(t *testing.T) {
 			if c.name == "in time" {
 				return
 			}
+			late := 0
 			for _, f := range r.Faults {
-				if !f.Proven || !f.Exercised || !f.Outlasted || !f.Healed {
+				switch {
+				case f.Proven && f.Exercised && f.Outlasted && f.Healed:
+					late++
+				case f.Reason == "" || !f.Healed: // on a busy machine the hold can be over first, which is a reason
 					t.Errorf("%+v", f)
 				}
+			}
+			if late == 0 {
+				t.Errorf("no write of a holder was late: %+v", r.Faults)
 			}
 		})
 	}
