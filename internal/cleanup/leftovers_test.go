@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
 	"lockcheck/internal/folders"
+	"lockcheck/internal/processes"
 )
 
 // TestSweepAll: a run with an object that cannot be removed does not end the sweep, and the sweep of that run
@@ -303,8 +303,8 @@ func orphan(t *testing.T, start func(*exec.Cmd) error) (group, pid int) {
 	return leader.Process.Pid, pid
 }
 
-// runs reports whether a process has not ended. A zombie has no environment any more.
+// runs reports whether a process has not ended.
 func runs(pid int) bool {
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && len(environment) > 0
+	fields, err := processes.Stat(pid)
+	return err == nil && fields[processes.State] != "Z"
 }

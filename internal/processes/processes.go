@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // All lists the numbers of all processes in ascending order.
@@ -94,8 +95,23 @@ func (m Mark) Running() ([]int, error) {
 // carriedBy reports whether the environment of a process has the mark. A process that has ended has no
 // environment. A process whose environment is unreadable belongs to another user.
 func (m Mark) carriedBy(pid int) bool {
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && strings.Contains("\x00"+string(environment), "\x00"+string(m)+"\x00")
+	return strings.Contains("\x00"+string(environment(pid)), "\x00"+string(m)+"\x00")
+}
+
+// environment returns the environment of a process, in which each variable ends with a zero byte. While execve(2)
+// loads a program, the kernel shows no environment, and a reader may get the first part of the old one only.
+// Such a text is read again a few times. Zombies and threads of the kernel have no environment, and no program.
+func environment(pid int) (text []byte) {
+	for range 10 {
+		var err error
+		text, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		_, noProgram := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil || noProgram != nil || bytes.HasSuffix(text, []byte{0}) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return text
 }
 
 // family lists the processes that carry the mark and their descendants, parents first. Descendants are included

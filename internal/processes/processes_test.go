@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -119,4 +120,24 @@ func start(t *testing.T, mark Mark) *exec.Cmd {
 		t.Fatal(err)
 	}
 	return command
+}
+
+// TestMarkWhileExecuting: a process that executes one program after the other never loses its mark.
+func TestMarkWhileExecuting(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "again")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mark := Mark("LOCKCHECK_TEST=executing")
+	command := exec.Command(script)
+	command.Env = append(os.Environ(), string(mark))
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
+	for i := range 5000 {
+		if !mark.carriedBy(command.Process.Pid) {
+			t.Fatalf("the mark is missing at look %d", i)
+		}
+	}
 }
