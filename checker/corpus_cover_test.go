@@ -81,6 +81,8 @@ func possible(p Property, v Verdict) bool {
 		return v != Violation
 	case Assumptions:
 		return v != Violation && v != NotApplicable
+	case NoWrongRenewal:
+		return v != Broken && v != Undecided
 	case MutualExclusion, NoExpiredGrant, RepeatableRead, Linearizability, Liveness:
 		return v != Broken && v != NotApplicable
 	}

@@ -19,6 +19,7 @@ var summaryNames = []struct {
 	{MutualExclusion, "mutual exclusion"},
 	{NoExpiredGrant, "expired grant"},
 	{NoWrongRelease, "wrong release"},
+	{NoWrongRenewal, "wrong renewal"},
 	{NoStaleWrite, "stale write"},
 	{NoLostUpdate, "lost update"},
 	{FencingOrder, "fencing order"},

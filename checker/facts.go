@@ -32,7 +32,10 @@ const (
 	FactNoExpiredGrant  FactKind = "no-expired-grant"
 	FactWrongReleases   FactKind = "wrong-releases" // N
 	FactNoRelease       FactKind = "no-release"
-	FactReleases        FactKind = "releases"         // N, none of them wrong
+	FactReleases        FactKind = "releases"       // N, none of them wrong
+	FactWrongRenewals   FactKind = "wrong-renewals" // N
+	FactNoRenewal       FactKind = "no-renewal"
+	FactRenewals        FactKind = "renewals"         // N, none of them wrong
 	FactTokensWrong     FactKind = "tokens-wrong"     // N
 	FactTokensDoubtful  FactKind = "tokens-doubtful"  // Incident
 	FactTokensMissing   FactKind = "tokens-missing"   // N of Of grants
@@ -166,6 +169,7 @@ const (
 	KindOverlap      IncidentKind = "overlap"       // Figures.Holder, Expired
 	KindExpiredGrant IncidentKind = "expired-grant" //
 	KindWrongRelease IncidentKind = "wrong-release" // Figures.Length: how long the first victim had held the lock
+	KindWrongRenewal IncidentKind = "wrong-renewal" // Figures.Length: since the next grant
 	KindStaleWrite   IncidentKind = "stale-write"   // Figures.Length: since the next grant
 	KindUnlocked     IncidentKind = "unlocked-write"
 

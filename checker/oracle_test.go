@@ -31,7 +31,7 @@ func disagree(w simulation.World, h *history.History, truth *simulation.Truth) m
 // askOracle compares results with the truth.
 func askOracle(w simulation.World, h *history.History, truth *simulation.Truth, results Results) *oracle {
 	o := &oracle{world: w, truth: truth, record: recordOf(h), results: results, wrong: make(map[string]string)}
-	o.record.tokensMislead = truth.Wrong["token"]+truth.Wrong["double"] > 0
+	o.record.tokensMislead = truth.Wrong["token"]+truth.Wrong["double"]+truth.Wrong["upsert"] > 0
 	o.record.nothingEndedWrongly = len(o.serviceWrong()) == 0
 	if o.results.bug() {
 		o.fail("contradiction", "%s", factsText(o.results.of(Assumptions).Facts))
@@ -39,6 +39,7 @@ func askOracle(w simulation.World, h *history.History, truth *simulation.Truth, 
 	o.rightService()
 	o.overlaps()
 	o.releases()
+	o.renewals()
 	o.tokens()
 	o.repeated()
 	o.dead()
@@ -68,7 +69,7 @@ func (o *oracle) rightService() {
 	if service > 0 {
 		return
 	}
-	for _, p := range []Property{Linearizability, NoWrongRelease, FencingOrder, Liveness} {
+	for _, p := range []Property{Linearizability, NoWrongRelease, NoWrongRenewal, FencingOrder, Liveness} {
 		if f := o.results.of(p); f.Verdict == Violation {
 			o.fail("right service: "+string(p), "%s: %v", factsText(f.Facts), f.Violations)
 		}
@@ -171,6 +172,49 @@ func (o *oracle) releases() {
 			}
 		}
 	}
+}
+
+// renewals: a renewal is wrong if another worker was granted the lock after the renewed grant, once its lease had run
+// out, and before the renewal.
+func (o *oracle) renewals() {
+	found := make(map[string]bool)
+	for _, v := range o.results.of(NoWrongRenewal).Violations {
+		a, b := v.Grants[0], v.Grants[1]
+		if found[a] {
+			o.fail("renewal counted twice", "%v", v)
+		}
+		found[a] = true
+		if x, y := o.truth.Grants[a], o.truth.Grants[b]; !(y.Order > x.Order && y.Order < x.RenewOrder) && !o.deceived(o.record.byID[a], o.record.byID[b]) {
+			o.fail("renewal not wrong", "%v: %+v %+v", v, *x, *y)
+		}
+	}
+	if o.world.Permits > 1 || o.world.Session || !o.world.Renews {
+		return
+	}
+	for _, a := range o.record.grants {
+		for _, b := range o.record.holds(a.key) {
+			c, end := o.record.renewedAfter(a, b.answered)
+			if a.granted() && c != nil && !found[a.id] && b.worker != a.worker && !(a.shared && b.shared) && a.answered < b.asked && !b.dead &&
+				end < b.answered && !o.record.disturbed(b.asked, c.to) {
+				o.fail("wrong renewal missed", "%s after %s was granted", a.id, b.id)
+			}
+		}
+	}
+}
+
+// renewedAfter returns the first renewal asked for after a time that succeeded, nil for none, and when the
+// lease has certainly run out without it and those after it.
+func (r *record) renewedAfter(a *attempted, time int64) (after *operation, end int64) {
+	end = a.answered
+	for i, c := range a.renewals {
+		switch {
+		case c.from <= time && c.outcome != history.Fail:
+			end = max(end, c.to)
+		case c.from > time && c.outcome == history.OK && after == nil:
+			after = &a.renewals[i]
+		}
+	}
+	return after, end + int64(r.header.Lease)
 }
 
 // tokens: each grant whose token is not higher than that of an earlier one is wrong.

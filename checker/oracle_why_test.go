@@ -66,7 +66,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
 	switch cause {
 	case CauseTwice:
-		if fair && !bad && !o.beginUnknown(a) {
+		if fair && !bad && !o.beginUnknown(a) && !o.takenBackMeanwhile(a, b) {
 			return "it ended by right"
 		}
 		if !bad && (a.Ended == simulation.Stepped || a.Ended == simulation.Wiped) {
@@ -106,6 +106,13 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 		}
 	}
 	return ""
+}
+
+// takenBackMeanwhile says that a renewal took the lock back to a while b was asked for. The record does not tell
+// whether the renewal came first: then the service granted the lock to b although a had it.
+func (o *oracle) takenBackMeanwhile(a, b *simulation.Grant) bool {
+	y := o.record.byID[b.ID]
+	return a.Revived && slices.ContainsFunc(o.record.byID[a.ID].renewals, func(c operation) bool { return c.from <= y.answered && c.to >= y.asked })
 }
 
 // open says that both grants were asked for before either was answered, and that a worker was stopped or cut

@@ -13,6 +13,7 @@ const (
 	MutualExclusion Property = "mutual-exclusion"
 	NoExpiredGrant  Property = "no-expired-grant"
 	NoWrongRelease  Property = "no-wrong-release"
+	NoWrongRenewal  Property = "no-wrong-renewal"
 	NoStaleWrite    Property = "no-stale-write"
 	NoLostUpdate    Property = "no-lost-update"
 	RepeatableRead  Property = "repeatable-read"
@@ -64,6 +65,11 @@ func properties() []property {
 			name:     NoWrongRelease,
 			required: ofLocks, guarded: true,
 			judge: func(j *judging) judged { return noWrongRelease(j.run, j.wrong) },
+		}, {
+			name:     NoWrongRenewal,
+			applies:  renewed,
+			required: func(h history.Header) bool { return renewed(h) && ofLocks(h) }, guarded: true,
+			judge: func(j *judging) judged { return noWrongRenewal(j.run, wrongRenewals(j.run)) },
 		}, {
 			name:     NoStaleWrite,
 			required: ofOurs,
@@ -121,6 +127,9 @@ func properties() []property {
 
 func always(history.Header) bool { return true }
 func never(history.Header) bool  { return false }
+
+// renewed says that the holders extended their leases.
+func renewed(h history.Header) bool { return h.Renewed }
 
 // ofOurs says that the history was recorded by lockcheck itself and is therefore complete.
 func ofOurs(h history.Header) bool { return h.Imported == "" }

@@ -83,6 +83,7 @@ var situations = map[string]func(o *oracle) bool{
 	"a service granted twice":        func(o *oracle) bool { return o.truth.Wrong["double"] > 0 && o.results.Overlaps.DoubleGrants > 0 },
 	"a service was stuck":            func(o *oracle) bool { return o.results.of(Liveness).Verdict == Violation },
 	"a release was wrong":            func(o *oracle) bool { return o.results.of(NoWrongRelease).Total > 0 },
+	"a renewal was wrong":            func(o *oracle) bool { return o.results.of(NoWrongRenewal).Total > 0 },
 	"a token was wrong":              func(o *oracle) bool { return o.results.of(FencingOrder).Total > 0 },
 	"guard fence refused":            func(o *oracle) bool { return o.world.Guard == "fence" && len(o.record.refused) > 0 },
 	"guard fence-writes refused":     func(o *oracle) bool { return o.world.Guard == "fence-writes" && len(o.record.refused) > 0 },

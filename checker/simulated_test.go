@@ -84,6 +84,9 @@ func TestForgedResults(t *testing.T) {
 	lists := func(r *Results, p Property) *Finding {
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Property == p })
 		r.Findings = slices.Clone(r.Findings)
+		if i < 0 { // the run does not have this property
+			return &Finding{}
+		}
 		return &r.Findings[i]
 	}
 	silent := func(p Property) func(*Results, *history.History) {
@@ -113,11 +116,13 @@ func TestForgedResults(t *testing.T) {
 		{"no overlaps", "overlaps counted", silent(MutualExclusion)},
 		{"no expired grants", "expired grants counted", silent(NoExpiredGrant)},
 		{"no wrong releases", "wrong release missed", silent(NoWrongRelease)},
+		{"no wrong renewals", "wrong renewal missed", silent(NoWrongRenewal)},
 		{"no stale writes", "stale write missed", silent(NoStaleWrite)},
 		{"no lost updates", "final state judged", silent(NoLostUpdate)},
 		{"no wrong tokens", "wrong token missed", silent(FencingOrder)},
 		{"linearizable", "order: illegal, not accused", silent(Linearizability)},
 		{"a wrong release", "release not wrong", pair(NoWrongRelease, "")},
+		{"a wrong renewal", "renewal not wrong", pair(NoWrongRenewal, "")},
 		{"a wrong token", "token not wrong", pair(FencingOrder, "")},
 		{"a stale write", "write not stale", pair(NoStaleWrite, CauseUnexplained)},
 		{"granted twice", "cause: " + CauseTwice, pair(MutualExclusion, CauseTwice)},

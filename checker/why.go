@@ -145,18 +145,25 @@ func (r *run) certainLeaseEnd(a *attempt) int64 {
 
 // renewedSince returns a renewal that succeeded after another worker had been granted the lock, although the
 // lease can have run out by then; nil if there was none. A renewal that was in flight at the time of that
-// grant may have come first. It counts only if the lease cannot have run out again after it.
+// grant may have come first. It counts only if it would have kept the other worker out then.
 func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	for _, c := range a.renewals() {
 		if !c.ok() || c.done <= granted {
 			continue
 		}
-		before := max(r.endUnrenewed(a, c.invoke).likely(), r.certainLeaseEnd(a)) <= granted
-		if after := later(c.invoke, r.header.Lease); before && (c.invoke > granted || after-clockAllowance(r.header.Lease) > granted) {
+		ended := max(r.endUnrenewed(a, c.invoke).likely(), r.certainLeaseEnd(a)) <= granted
+		if ended && (c.invoke > granted || r.keepsOut(a, c, granted)) {
 			return c
 		}
 	}
 	return nil
+}
+
+// keepsOut says that no other worker can have been granted the lock at a time if the service had renewed it before:
+// the lease cannot have run out again, and nothing else can have ended the grant.
+func (r *run) keepsOut(a *attempt, c *renewal, time int64) bool {
+	e := r.endOf(a)
+	return min(later(c.invoke, r.header.Lease)-e.allowance, e.lapse, e.release) > time
 }
 
 // endedEarly looks for a fault of the servers between the acquire of a and the grant to another worker.

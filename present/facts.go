@@ -90,6 +90,12 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 		return "no release was acknowledged"
 	case checker.FactReleases:
 		return count(f.N, "release", "releases") + ", none while another worker held the lock"
+	case checker.FactWrongRenewals:
+		return count(f.N, "renewal", "renewals") + " succeeded after another worker had been granted the lock"
+	case checker.FactNoRenewal:
+		return "no renewal was acknowledged"
+	case checker.FactRenewals:
+		return count(f.N, "renewal", "renewals") + ", none after another worker had been granted the lock"
 	case checker.FactTokensWrong:
 		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:

@@ -32,6 +32,8 @@ func (p presenter) holders(i checker.Incident) string {
 			text += ", and " + count(more, "other", "others")
 		}
 		return text
+	case checker.KindWrongRenewal:
+		return fmt.Sprintf("the renewal of %s by %s succeeded %s after %s had been granted the lock", i.Key, first, length(i.Figures.Length), second)
 	case checker.KindStaleWrite:
 		return fmt.Sprintf("the resource accepted a write to %s from %s, %s after %s had been granted the lock and used it", i.Key, first, length(i.Figures.Length), second)
 	case checker.KindUnlocked:

@@ -28,6 +28,8 @@ func Property(p checker.Property) string {
 		return "When a worker is told of a grant, the service still has that grant on record."
 	case checker.NoWrongRelease:
 		return "No release succeeds while another worker holds the lock."
+	case checker.NoWrongRenewal:
+		return "No renewal succeeds after another worker has been granted the lock."
 	case checker.NoStaleWrite:
 		return "The resource accepts no write of a holder after a later holder has used the data, and none without the lock."
 	case checker.NoLostUpdate:

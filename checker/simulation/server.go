@@ -296,25 +296,42 @@ func (v *server) badToken() {
 }
 
 func (v *server) renew(g *Grant, reply func(history.Event)) {
-	for _, c := range v.lock(g.Key).holders {
-		if c.Grant == g {
-			v.term(c)
-			reply(history.Event{Type: history.OK})
-			return
-		}
-	}
-	if l := v.lock(g.Key); g.Order > 0 && len(l.holders)+len(l.queue) == 0 && v.s.chance(v.s.Upsert) {
-		if g.Ended != Expired || v.s.truth.replaced(g) {
-			v.s.truth.Wrong["upsert"]++
-		}
-		c := &claim{Grant: g, token: g.Token}
-		g.Ended, g.EndedAt, g.EndOrder, g.Revived = Kept, 0, 0, true
-		l.holders = append(l.holders, c)
-		v.term(c)
-		reply(history.Event{Type: history.OK})
+	l := v.lock(g.Key)
+	i := slices.IndexFunc(l.holders, func(c *claim) bool { return c.Grant == g })
+	switch {
+	case i >= 0:
+		v.term(l.holders[i])
+	case g.Order > 0 && v.mayTakeBack(l, g) && v.s.chance(v.s.Upsert):
+		v.takeBack(l, g)
+	default:
+		reply(history.Event{Type: history.Fail, Error: "not held"})
 		return
 	}
-	reply(history.Event{Type: history.Fail, Error: "not held"})
+	g.RenewOrder = v.s.truth.next()
+	reply(history.Event{Type: history.OK})
+}
+
+// mayTakeBack says that a renewal by upsert would take the lock for a grant that is over: from nobody, or from
+// its only holder.
+func (v *server) mayTakeBack(l *lock, g *Grant) bool {
+	if len(l.holders) == 0 {
+		return len(l.queue) == 0
+	}
+	return v.s.Permits == 1 && v.s.Reentrant <= 1 && !g.Shared && !l.holders[0].Shared
+}
+
+func (v *server) takeBack(l *lock, g *Grant) {
+	if g.Ended != Expired || g.NotHeld || v.s.truth.replaced(g) {
+		v.s.truth.Wrong["upsert"]++
+	}
+	for _, c := range slices.Clone(l.holders) {
+		c.Taker = g.ID
+		v.end(l, c, Taken)
+	}
+	c := &claim{Grant: g, token: g.Token}
+	g.Ended, g.EndedAt, g.EndOrder, g.Revived = Kept, 0, 0, true
+	l.holders = append(l.holders, c)
+	v.term(c)
 }
 
 // beat extends a session, and says whether it was alive.
@@ -352,6 +369,7 @@ func (v *server) release(g *Grant, reply func(history.Event)) {
 		}
 	}
 	if !fine {
+		g.NotHeld = true
 		reply(history.Event{Type: history.Fail, Error: "not held"})
 		return
 	}

@@ -59,6 +59,7 @@ func (s *sim) describe() history.Header {
 		Format: history.Format, Schema: history.SchemaVersion, Run: "simulation", Lock: "simulated",
 		Workload: s.Workload, Guard: s.Guard, Servers: []string{serverName}, Tokens: s.Tokens, Session: s.Session,
 		Lease: time.Duration(s.Lease) * time.Millisecond, Grace: keepAlive * time.Millisecond, MinOps: 1,
+		Renewed: s.Renews && s.Lease > 0,
 	}
 	for i := range s.World.Workers {
 		h.Workers = append(h.Workers, fmt.Sprintf("w%d", i+1))

@@ -12,7 +12,7 @@ const (
 	Undone       End = "undone"       // granted for a moment, and refused to its worker
 	Stepped      End = "stepped"      // a clock that was moved ended its lease early
 	Wiped        End = "wiped"        // the server lost its data
-	Taken        End = "taken"        // removed by the release of another grant
+	Taken        End = "taken"        // removed by the release or the renewal of another grant
 	Early        End = "early"        // its lease was cut short
 	Forgotten    End = "forgotten"    // the service dropped it
 	Denied       End = "denied"       // released, although its worker was told that it was not
@@ -30,11 +30,13 @@ type Grant struct {
 	EndedAt         int64
 	EndOrder        int
 	Revived         bool     // a renewal took it back after its end
-	Taker           string   // the grant whose release removed it
+	Taker           string   // the grant whose release or renewal removed it
 	Excluded        []string // grants on record when it was granted that excluded it
 	// ReleasedOK is when the service first reported the release, and ReleaseOrder its order; 0 for never.
 	ReleasedOK   int64
 	ReleaseOrder int
+	NotHeld      bool // a release was refused because the grant was over
+	RenewOrder   int  // of the last renewal that the service acknowledged, 0 for none
 }
 
 // Interval lasts from the first to the last moment of something, in ns.

@@ -56,7 +56,7 @@ type Bugs struct {
 	Sticky  float64 // it says that a lock is released, and keeps it
 	NeverOK float64 // it says that a lock was not held, and releases it
 	Ghost   float64 // it tells a waiter whose claim is gone that it is its turn
-	Upsert  float64 // a renewal takes back a free lock
+	Upsert  float64 // a renewal takes the lock back
 	Late    float64 // a client counts the validity from the answer
 	Cries   float64 // a client reports a loss that did not happen
 	Jam     int64   // ms after which the service grants nothing more; 0 for never
@@ -138,6 +138,11 @@ func Random(rng *rand.Rand, right bool) World {
 	if is(0.02) { // for long no worker learns that it has the lock
 		w.Deaf, w.Attempts, w.Most, w.Keys, w.Nested, w.Permits, w.Reentrant = 1200+rng.Int64N(600), 60, 0, 1, false, 1, 1
 		w.Slow, w.Updates, w.Bugs = false, 0, Bugs{}
+	}
+	if !right && is(0.03) { // workers that are stopped while they renew
+		w.Lease, w.Session, w.Renews, w.Deaf, w.Jam, w.Workload = 100, false, true, 0, 0, history.WorkloadSet
+		w.Keys, w.Nested, w.Permits, w.Reentrant, w.Updates, w.Attempts = 1, false, 1, 1, 6, 5
+		w.Faults, w.Most, w.Bugs = []string{history.Pause}, 8, Bugs{Upsert: 0.9}
 	}
 	if w.Lease == 0 { // otherwise a worker that is wrongly notified never releases the lock
 		w.Cries = 0

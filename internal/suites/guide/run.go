@@ -220,7 +220,7 @@ func (r Run) Class() Class {
 		}
 		inherent = true
 	}
-	ownRules := []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder}
+	ownRules := []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.NoWrongRenewal, checker.FencingOrder}
 	rule := slices.ContainsFunc(ownRules, func(p checker.Property) bool { return slices.Contains(r.Violated, p) })
 	if r.DoubleGrants > 0 || rule || !inherent {
 		return ByLock

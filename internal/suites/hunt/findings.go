@@ -72,7 +72,7 @@ func findingsIn(h history.Header, r checker.Results) seen {
 	if r.Verdict == checker.Broken { // the run failed, so nothing follows from it
 		return v.seen
 	}
-	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder, checker.Liveness} {
+	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.NoWrongRenewal, checker.FencingOrder, checker.Liveness} {
 		if f := r.Finding(p); f.Verdict == checker.Violation {
 			onDisk := p == checker.FencingOrder || p == checker.Liveness
 			v.add(Signature{Property: p, DataLost: onDisk && v.dataLost(f)}, example(f))
@@ -120,11 +120,12 @@ func example(f checker.Finding) string {
 	return f.Violations[0].What
 }
 
-// add keeps the first sighting of each finding. A consequence of an expired grant or of a wrong release is
-// not a finding of its own.
+// add keeps the first sighting of each finding. A consequence of an expired grant, of a wrong release or of a
+// wrong renewal is not a finding of its own.
 func (v *observer) add(s Signature, what string) {
 	explained := map[string]checker.Property{
 		checker.CauseExpiredGrant: checker.NoExpiredGrant, checker.CauseReleasedByOther: checker.NoWrongRelease,
+		checker.CauseRenewedByOther: checker.NoWrongRenewal,
 	}
 	is := func(p checker.Property) bool {
 		return slices.ContainsFunc(v.findings, func(f sighting) bool { return f.Property == p })

@@ -298,7 +298,7 @@ func (f *Folder) skipped(s Signature) *Stop {
 	if s.Property == checker.Linearizability && f.hasOther(s) {
 		return &Stop{Kind: superseded}
 	}
-	roots := append(consequences(), checker.NoWrongRelease, checker.NoExpiredGrant)
+	roots := append(consequences(), checker.NoWrongRelease, checker.NoWrongRenewal, checker.NoExpiredGrant)
 	for _, other := range f.records {
 		needsNoFault := other.ReducedRuns.Shown > 0 && len(other.Reduced.Steps) == 0
 		if needsNoFault && other.key() != s.key() && slices.Contains(consequences(), s.Property) && slices.Contains(roots, other.Property) {
