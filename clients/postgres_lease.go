@@ -30,6 +30,12 @@ RETURNING token`
 	leaseRenew = `UPDATE lockcheck_leases SET until = clock_timestamp() + $3 * interval '1 ms'
 WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 
+	// leaseUpsert is the one statement with which Vault and OpenBao take and renew the lock of their high
+	// availability in PostgreSQL: it also takes back a lease that is over.
+	leaseUpsert = `INSERT INTO lockcheck_leases AS l VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms', 1)
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE l.owner = excluded.owner OR l.until <= clock_timestamp()`
+
 	leaseRelease = `UPDATE lockcheck_leases SET until = '-infinity'
 WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 )
@@ -75,14 +81,20 @@ func (t pgTable) change(ctx context.Context, statement string, args ...any) erro
 }
 
 // pgLease is a row with an owner, an expiry and a counter.
-type pgLease struct{ pgTable }
+type pgLease struct {
+	pgTable
+	renewal string // the statement that renews
+}
 
-func openPostgresLease(c Config) (Lock, error) {
+func openPostgresLease(c Config) (Lock, error)  { return openLease(c, leaseRenew) }
+func openPostgresUpsert(c Config) (Lock, error) { return openLease(c, leaseUpsert) }
+
+func openLease(c Config, renewal string) (Lock, error) {
 	table, err := openTable(c, leaseTable)
 	if err != nil {
 		return nil, err
 	}
-	return &pgLease{table}, nil
+	return &pgLease{table, renewal}, nil
 }
 
 func (l *pgLease) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -137,7 +149,7 @@ func (l *pgLease) Holds(ctx context.Context, g Grant) (bool, error) {
 
 func (l *pgLease) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
 	start := history.Now()
-	if err := l.change(ctx, leaseRenew, g.Key, g.ID, ttl.Milliseconds()); err != nil {
+	if err := l.change(ctx, l.renewal, g.Key, g.ID, ttl.Milliseconds()); err != nil {
 		return 0, err
 	}
 	return start + ttl.Nanoseconds(), nil

@@ -294,16 +294,20 @@ func postgresLocks() []Info {
 		Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 		Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
 	}
+	lease := Info{
+		Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
+		Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+		Renew: true, Ask: true, Token: "counter in the row", LossNotification: notifiedByRenewal, Clock: wallClockOfServer,
+		Modules: []string{pgxV5}, Open: openPostgresLease,
+	}
 	return []Info{
 		session,
 		session.as("postgres-xact", "PostgreSQL: pg_advisory_xact_lock, a transaction around the section", func(i *Info) { i.Open = openPostgresXact }),
 		session.as("postgres-row", "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section", func(i *Info) { i.Open = openPostgresRow }),
-		{
-			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
-			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, Token: "counter in the row", LossNotification: notifiedByRenewal, Clock: wallClockOfServer,
-			Modules: []string{pgxV5}, Open: openPostgresLease,
-		},
+		lease,
+		lease.as("postgres-upsert", "as postgres-lease, renewed by the statement that acquires", func(i *Info) {
+			i.Naive, i.Open = "a renewal takes back a lease that is over, whoever had the lock since", openPostgresUpsert
+		}),
 		{
 			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",
 			Naive:   "a holder that dies leaves its row behind",

@@ -228,7 +228,7 @@ func (p presenter) aboutRun(f checker.Fact) string {
 		return fmt.Sprintf("the resource refused reads in %s (guard %s), although the lock was granted: %s",
 			count(f.N, "hold", "holds"), p.header.Guard, count(f.Of, "release succeeded", "releases succeeded"))
 	case checker.FactIgnoredNothing:
-		return "--" + checker.IgnoreFailedAcquire + " changed nothing: no acquire failed after which a worker used the data; make some fail with --nemesis \"pause:one server\""
+		return "--" + checker.IgnoreFailedAcquire + " changed nothing: no acquire failed after which a worker used the data; make acquires fail with --nemesis kill:majority, or with --nemesis pause:majority and pauses beyond the time-out of the client (--pause 8s)"
 	case checker.FactRunFailed:
 		return explained("the run failed", joined(strings.Split(f.Said, "\n")...))
 	case checker.FactHistoryEnds:

@@ -189,7 +189,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactReadsRefused, N: 1, Of: 4}, "the resource refused reads in 1 hold (guard none), although the lock was granted: 4 releases succeeded"},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed, Said: "w1: no lock\nw2: no lock"}, "the run failed: w1: no lock; w2: no lock"},
 		{alone(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock; one worker has nobody to compete with: run at least 2 (--concurrency 2)"},
-		{leased(), checker.Fact{Kind: checker.FactIgnoredNothing}, `--ignore-failed-acquire changed nothing: no acquire failed after which a worker used the data; make some fail with --nemesis "pause:one server"`},
+		{leased(), checker.Fact{Kind: checker.FactIgnoredNothing}, `--ignore-failed-acquire changed nothing: no acquire failed after which a worker used the data; make acquires fail with --nemesis kill:majority, or with --nemesis pause:majority and pauses beyond the time-out of the client (--pause 8s)`},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed, Said: "docker is gone"}, "the run failed: docker is gone"},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed}, "the run failed"},
 		{leased(), checker.Fact{Kind: checker.FactHistoryEnds}, "the history ends before the run did"},

@@ -37,11 +37,13 @@ func (t *terminal) conclusion(r conformance.Report) {
 	case conformance.Fails:
 		sentence, color = client+" breaks the protocol", red
 	}
+	counts := fmt.Sprintf("%d rules passed, %d failed, %d not tried, %d not applicable", r.Count(conformance.Passed),
+		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable))
+	said := sentence + ": " + counts
 	if i := slices.IndexFunc(r.Results, func(result conformance.Result) bool { return result.Unstarted }); i >= 0 {
-		sentence = clean(r.Results[i].Reason)
+		said = clean(r.Results[i].Reason) + " (" + counts + ")"
 	}
-	t.writeConclusion(string(r.Conclude()), color, fmt.Sprintf("%s: %d rules passed, %d failed, %d not tried, %d not applicable", sentence, r.Count(conformance.Passed),
-		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable)))
+	t.writeConclusion(string(r.Conclude()), color, said)
 	t.blank()
 }
 

@@ -48,7 +48,7 @@ func table() map[string][]Advice {
 			{Check, Useless, "by what its client said, the lock is still valid", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseRenewedByOther: {
-			{OtherSetting, Prevents, "a renewal by compare-and-set, which renews the lock only if its holder still has it", []string{"repro/redsync-4.12.0-extend/control"}},
+			{OtherSetting, Prevents, "a renewal by compare-and-set, which renews the lock only if its holder still has it", []string{"repro/postgres-upsert-renewal/control", "repro/redsync-4.12.0-extend/control"}},
 			fence, compare, once, asking,
 		},
 		checker.CauseInFlight: {

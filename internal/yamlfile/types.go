@@ -79,7 +79,7 @@ func expected(into, tag, value string, keys []string) string {
 type value struct{ key, value, instead string }
 
 // valuesAt lists the values in a line that have a tag. A scalar must also start with begin. An element of a list has
-// the key of the list.
+// the key of the list. Of a list in a list only the inner one is listed: it is more often the mistake.
 func valuesAt(node *yaml.Node, key string, line int, tag, begin string) []value {
 	var found []value
 	for i, content := range node.Content {
@@ -88,14 +88,15 @@ func valuesAt(node *yaml.Node, key string, line int, tag, begin string) []value 
 			of = node.Content[i-1].Value
 		}
 		isValue := node.Kind == yaml.SequenceNode || node.Kind == yaml.MappingNode && i%2 == 1
-		if isValue && of != "" && content.Line == line && content.ShortTag() == tag && strings.HasPrefix(content.Value, begin) {
+		inside := valuesAt(content, of, line, tag, begin)
+		if len(inside) == 0 && isValue && of != "" && content.Line == line && content.ShortTag() == tag && strings.HasPrefix(content.Value, begin) {
 			one := value{key: of, value: content.Value}
 			if content.Kind == yaml.SequenceNode && len(content.Content) == 1 && content.Content[0].Kind == yaml.ScalarNode {
 				one.instead = of + ": " + content.Content[0].Value
 			}
 			found = append(found, one)
 		}
-		found = append(found, valuesAt(content, of, line, tag, begin)...)
+		found = append(found, inside...)
 	}
 	return found
 }

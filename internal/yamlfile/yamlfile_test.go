@@ -44,6 +44,7 @@ func TestRead(t *testing.T) {
 		"another type":          {text: "times: often\n", want: `line 1: times: expected a whole number, not "often"`},
 		"a list for one":        {text: "times: 3\nkind: [pause]\n", want: "line 2: kind: expected a single value, as in kind: pause, not a list"},
 		"a list of two for one": {text: "kind: [pause, kill]\n", want: "line 1: kind: expected a single value, not a list"},
+		"a list in a list":      {text: "targets: [a, [b]]\n", want: "line 1: targets: expected a single value, as in targets: b, not a list"},
 		"a text in a list":      {text: "targets: [{a: b}]\n", want: "line 1: targets: expected a single value, not a mapping"},
 		"a key nearly known":    {text: "kinf: pause\n", want: `line 1: there is no key "kinf"; did you mean "kind"?`},
 		"all known keys":        {text: "weather: rain\n", want: `line 1: there is no key "weather" (there are kind, times, targets, for, word, words)`},
