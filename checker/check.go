@@ -71,7 +71,7 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	void := false
 	shared := newJudging(r, o, &res)
 	for _, p := range properties() {
-		if p.applies != nil && !p.applies(r.header) {
+		if p.applies != nil && !p.applies(r.header) && !slices.Contains(r.header.Require, string(p.name)) {
 			continue
 		}
 		found := p.judge(shared)

@@ -36,6 +36,10 @@ const (
 	FactWrongRenewals   FactKind = "wrong-renewals" // N
 	FactNoRenewal       FactKind = "no-renewal"
 	FactRenewals        FactKind = "renewals"         // N, none of them wrong
+	FactUntrueLosses    FactKind = "untrue-losses"    // N of Of losses that the service reported
+	FactLossesTrue      FactKind = "losses-true"      // N
+	FactIdleLocks       FactKind = "idle-locks"       // N of Of releases while the lock was wanted
+	FactHandedOver      FactKind = "handed-over"      // N
 	FactTokensWrong     FactKind = "tokens-wrong"     // N
 	FactTokensDoubtful  FactKind = "tokens-doubtful"  // Incident
 	FactTokensMissing   FactKind = "tokens-missing"   // N of Of grants
@@ -170,6 +174,8 @@ const (
 	KindExpiredGrant IncidentKind = "expired-grant" //
 	KindWrongRelease IncidentKind = "wrong-release" // Figures.Length: how long the first victim had held the lock
 	KindWrongRenewal IncidentKind = "wrong-renewal" // Figures.Length: since the next grant
+	KindUntrueLoss   IncidentKind = "untrue-loss"   // Figures.Length: until the release
+	KindIdleLock     IncidentKind = "idle-lock"     // Figures.Length: while a worker asked for it
 	KindStaleWrite   IncidentKind = "stale-write"   // Figures.Length: since the next grant
 	KindUnlocked     IncidentKind = "unlocked-write"
 

@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// Noticed counts what no property judges but users and authors of a lock want to know.
+// Noticed counts what is judged only where it is required, but users and authors of a lock want to know.
 type Noticed struct {
 	// UntrueLosses are losses that the service reported, although the release of the grant succeeded
 	// afterwards and no other worker was granted the lock in between. UntrueIdle is for how long the locks
@@ -20,59 +20,105 @@ type Noticed struct {
 	Idle         time.Duration `json:"idle_ns,omitempty"`
 }
 
-// notice computes Noticed.
-func (r *run) notice() Noticed {
-	var n Noticed
+// noticed is Noticed with its incidents, and of how many losses and releases they are.
+type noticed struct {
+	Noticed
+	untrue, idle     incidents
+	losses, handOver int64
+}
+
+// notice computes noticed.
+func (r *run) notice() noticed {
+	var n noticed
 	stalls := united(r.stalls)
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		for _, a := range k.holds {
-			if lost := r.untrueLoss(k, a); lost != 0 {
-				n.UntrueLosses++
-				n.UntrueIdle += time.Duration(a.released().done - lost)
-			}
+			n.loss(r, k, a)
 		}
 		if exclusive(r.header) { // a release of other locks need not make them free
-			n.idle(r, k, stalls)
+			n.handOvers(r, k, stalls)
 		}
 	}
 	return n
 }
 
-// untrueLoss is when a worker was wrongly told that its lock is gone, 0 if it was not.
-func (r *run) untrueLoss(k *keyed, a *attempt) int64 {
-	c := a.released()
-	if c == nil {
-		return 0
+// loss counts the loss that the service reported to a holder, if it did, and whether that was untrue.
+func (n *noticed) loss(r *run, k *keyed, a *attempt) {
+	i := slices.IndexFunc(a.notifications(), func(lost notification) bool { return lost.byService })
+	if i < 0 {
+		return
 	}
-	for _, lost := range a.notifications() {
-		next := k.nextGrantExcept(a.acquire.done, a.worker)
-		if lost.byService && lost.time <= c.invoke && (next == nil || next.acquire.done > c.done) {
-			return lost.time
+	n.losses++
+	lost, c := a.notifications()[i].time, a.released()
+	next := k.nextGrantExcept(a.acquire.done, a.worker)
+	if c == nil || lost > c.invoke || next != nil && next.acquire.done <= c.done {
+		return
+	}
+	idle := time.Duration(c.done - lost)
+	n.UntrueLosses++
+	n.UntrueIdle += idle
+	n.untrue.add(k.name, lost, func() Incident {
+		return Incident{
+			Kind: KindUntrueLoss, Class: "untrue loss", Figures: IncidentFigures{Length: idle}, Key: k.name, From: lost, To: c.done,
+			Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant), Faults: r.inForce(a.acquire.done, c.done),
 		}
-	}
-	return 0
+	})
 }
 
-// idle counts the releases of a key after which the lock was not granted to the workers that asked for it.
-// Times in which the machine stalled do not count.
-func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
+// handOvers counts the releases of a key while another worker asked for it or before one did, and after how many of
+// them the lock was idle. Times in which the machine stalled do not count.
+func (n *noticed) handOvers(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
 	for i, a := range k.holds {
 		c := a.released()
 		if c == nil {
 			continue
 		}
-		until := r.stopped()
+		until, workers := r.stopped(), r.nameAll(a.worker)
 		if i+1 < len(k.holds) {
-			until = k.holds[i+1].acquire.done
+			until, workers = k.holds[i+1].acquire.done, r.nameAll(a.worker, k.holds[i+1].worker)
 		}
-		idle := total(uncovered(within(span{c.done, until}, asked), stalls))
-		if idle > int64(OutageGap) && r.forces.first(c.done, until) < 0 {
-			n.IdleReleases++
-			n.Idle += time.Duration(idle)
+		idle := time.Duration(total(uncovered(within(span{c.done, until}, asked), stalls)))
+		if idle == 0 || r.forces.first(c.done, until) >= 0 {
+			continue
 		}
+		if n.handOver++; idle <= OutageGap {
+			continue
+		}
+		n.IdleReleases++
+		n.Idle += idle
+		n.idle.add(k.name, c.done, func() Incident {
+			return Incident{
+				Kind: KindIdleLock, Class: "idle lock", Figures: IncidentFigures{Length: idle}, Key: k.name, From: c.done, To: until,
+				Workers: workers, Grants: r.nameAll(a.grant),
+			}
+		})
 	}
+}
+
+// noUntrueLoss judges that no worker is told that its lock is gone while it has it.
+func noUntrueLoss(n *noticed) judged {
+	return judgeSamples(NoUntrueLoss, n.untrue, n.losses, FactUntrueLosses, FactLossesTrue)
+}
+
+// noIdleLock judges that a released lock is granted to a worker that asks for it.
+func noIdleLock(n *noticed) judged {
+	return judgeSamples(NoIdleLock, n.idle, n.handOver, FactIdleLocks, FactHandedOver)
+}
+
+// judgeSamples judges incidents of a number of samples. Without samples nothing is known.
+func judgeSamples(p Property, found incidents, samples int64, bad, good FactKind) judged {
+	j := judge(p, found)
+	switch {
+	case found.total > 0:
+		j.because(Violation, Fact{Kind: bad, N: int64(found.total), Of: samples})
+	case samples == 0:
+		j.because(Undecided, Fact{Kind: good})
+	default:
+		j.because(Valid, Fact{Kind: good, N: samples})
+	}
+	return j
 }
 
 // onlyOneWorkerGranted says that each lock was granted to one worker only, although others asked for it when it was free.

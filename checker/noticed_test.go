@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestNoticed checks that what no property judges is counted, and near misses are not.
+// TestNoticed checks that what is judged only where it is required is counted, and near misses are not.
 func TestNoticed(t *testing.T) {
 	idle := func() *script { return newScript().acquire("w1", "a", 10, 11).release("a", 20, 21) }
 	for _, c := range []struct {
@@ -28,6 +28,12 @@ func TestNoticed(t *testing.T) {
 		r := c.s.end().check(t)
 		if r.Noticed != c.want {
 			t.Errorf("%s: %+v, want %+v\n%s", c.name, r.Noticed, c.want, r.dump())
+		}
+		required := c.s.with(func(h *history.Header) { h.Require = []string{string(NoUntrueLoss), string(NoIdleLock)} }).check(t)
+		for p, n := range map[Property]int64{NoUntrueLoss: c.want.UntrueLosses, NoIdleLock: c.want.IdleReleases} {
+			if f := required.of(p); int64(f.Total) != n || (f.Verdict == Violation) != (n > 0) || r.of(p).Verdict != "" {
+				t.Errorf("%s: %s is %s with %d, want %d, and nothing if it is not required\n%s", c.name, p, f.Verdict, f.Total, n, required.dump())
+			}
 		}
 	}
 }

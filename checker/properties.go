@@ -20,6 +20,8 @@ const (
 	FencingOrder    Property = "fencing-order"
 	Linearizability Property = "linearizability"
 	Liveness        Property = "liveness"
+	NoUntrueLoss    Property = "no-untrue-loss"
+	NoIdleLock      Property = "no-idle-lock"
 	FaultEvidence   Property = "fault-evidence"
 	Assumptions     Property = "assumptions"
 )
@@ -35,7 +37,8 @@ const (
 // property is a row of the table that drives the checkers.
 type property struct {
 	name Property
-	// applies selects the runs that have a finding of this property; nil for all.
+	// applies selects the runs that have a finding of this property even if they do not require it by name; nil
+	// for all.
 	applies func(history.Header) bool
 	// required says whether the verdict rests on the property by default.
 	required func(history.Header) bool
@@ -104,9 +107,19 @@ func properties() []property {
 			judge: func(j *judging) (found judged) {
 				found, j.results.Orphans = liveness(j.run)
 				j.results.Failovers, j.results.Measures.Failover = j.run.failovers()
-				j.results.Noticed = j.run.notice()
+				j.results.Noticed = j.noticed.Noticed
 				return found
 			},
+		}, {
+			name:     NoUntrueLoss,
+			applies:  never,
+			required: never,
+			judge:    func(j *judging) judged { return noUntrueLoss(&j.noticed) },
+		}, {
+			name:     NoIdleLock,
+			applies:  never,
+			required: never,
+			judge:    func(j *judging) judged { return noIdleLock(&j.noticed) },
 		}, {
 			name:     FaultEvidence,
 			required: always,
@@ -169,6 +182,7 @@ type judging struct {
 	opinion  opinion
 	wrong    incidents
 	overlaps together
+	noticed  noticed
 	results  *Results
 }
 
@@ -178,6 +192,7 @@ func newJudging(r *run, o opinion, results *Results) *judging {
 	j := &judging{run: r, opinion: o, results: results}
 	j.wrong = wrongReleases(r)
 	j.overlaps = findOverlaps(r)
+	j.noticed = r.notice()
 	results.Operations = operationsOf(r)
 	results.Measures = r.measures(results.Operations)
 	results.LossNotifications = j.overlaps.notifications

@@ -176,7 +176,11 @@ func (p presenter) applicationIncident(i checker.Incident) string {
 	case application.KindStaleEffect:
 		return fmt.Sprintf("%s did %s in its hold of %s, %s after %s had said that it held %s (%s was %s)", first, f.ID, i.Key, length(f.Length), second, i.Key, first, f.Holder)
 	case application.KindDoneTwice:
-		return fmt.Sprintf("%s was done by %s, and again %s later by %s", f.ID, first, length(f.Length), second)
+		later := ""
+		if f.Length > 0 { // 0 is a lower bound: the second line may have been read late
+			later = length(f.Length) + " later "
+		}
+		return fmt.Sprintf("%s was done by %s, and again %sby %s", f.ID, first, later, second)
 	}
 	if i.Overwrite != nil {
 		return p.overwritten(i)

@@ -90,7 +90,7 @@ func TestApplicationFacts(t *testing.T) {
 		{applied(), checker.Fact{Kind: application.FactNothingReplaced}, "no client replaced a value that it had read from the resource"},
 		{applied(), checker.Fact{Kind: application.FactRefused, N: 2}, "the resource refused 2 requests for an old token or another version"},
 		{applied(), checker.Fact{Kind: application.FactNoWork, Of: 1}, "nothing shows that the application did any work; say in the app file what does: load, says.did or work"},
-		{applied(), checker.Fact{Kind: application.FactNoWork, N: 1, Of: 2}, "only 1 effect was seen, 2 are needed; run it with a longer --time-limit, or ask for less with --min-ops 1"},
+		{applied(), checker.Fact{Kind: application.FactNoWork, N: 1, Of: 2}, "only 1 effect was seen, 2 are needed; a run with a longer --time-limit would do enough"},
 		{applied(), checker.Fact{Kind: application.FactFewReplicas, N: 1}, "only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file"},
 		{applied(), checker.Fact{Kind: application.FactNothingJudged}, "the app file has no invariants and describes no lines, so there is nothing to judge; add an invariant"},
 		{applied(), checker.Fact{Kind: application.FactLinesLost, Workers: []string{"b1"}, Said: "too many"}, "lines of b1 are missing: too many"},
@@ -204,7 +204,7 @@ func TestRenderApplication(t *testing.T) {
 	}{
 		{"valid", checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{valid}, Faults: []checker.FaultCoverage{fault}},
 			"No violation: 40 answers to 2 invariants held; the longest gap between two answers was 1 s (billed, from 5 ms); 2 replicas, 3 effects; 1 of 1 kill fault proven and exercised."},
-		{"tolerated", checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{overlap}}, "No violation: 1 hold began while another holder had the same key; 2 replicas, 3 effects."},
+		{"tolerated", checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{overlap}}, "No violation: 2 replicas, 3 effects; no faults were injected; not counted, because every lease allows it: 1 hold began while another holder had the same key."},
 		{"violated", checker.Results{Verdict: checker.Violation, Findings: []checker.Finding{violated, twice}}, "Invariant billed did not hold, first seen at 5 ms; 1 piece of work was done again."},
 		{"undecided", checker.Results{Verdict: checker.Undecided, Findings: []checker.Finding{{Property: checker.Assumptions, Verdict: checker.Undecided, Required: true, Facts: []checker.Fact{{Kind: application.FactFewReplicas, N: 1}}}}}, "Only 1 replica started, 2 are needed; write app.replicas: 2 or more in the app file."},
 	} {

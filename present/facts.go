@@ -96,6 +96,14 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 		return "no renewal was acknowledged"
 	case checker.FactRenewals:
 		return count(f.N, "renewal", "renewals") + ", none after another worker had been granted the lock"
+	case checker.FactUntrueLosses:
+		return fmt.Sprintf("%d of %s were untrue: the release succeeded afterwards", f.N, count(f.Of, "reported loss", "reported losses"))
+	case checker.FactLossesTrue:
+		return count(f.N, "reported loss", "reported losses") + ", none known to be untrue"
+	case checker.FactIdleLocks:
+		return fmt.Sprintf("the lock was idle after %d of %s for more than %s, though a worker asked for it", f.N, count(f.Of, "release", "releases"), length(checker.OutageGap))
+	case checker.FactHandedOver:
+		return count(f.N, "release", "releases") + " while another worker asked for the lock, none followed by idle time of more than " + length(checker.OutageGap)
 	case checker.FactTokensWrong:
 		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:
@@ -228,7 +236,7 @@ func (p presenter) aboutRun(f checker.Fact) string {
 		return fmt.Sprintf("the resource refused reads in %s (guard %s), although the lock was granted: %s",
 			count(f.N, "hold", "holds"), p.header.Guard, count(f.Of, "release succeeded", "releases succeeded"))
 	case checker.FactIgnoredNothing:
-		return "--" + checker.IgnoreFailedAcquire + " changed nothing: no acquire failed after which a worker used the data; make acquires fail with --nemesis kill:majority, or with --nemesis pause:majority and pauses beyond the time-out of the client (--pause 8s)"
+		return "--" + checker.IgnoreFailedAcquire + " was never tried, because no acquire failed: the servers must be silent for longer than a client waits, as with --nemesis pause:majority --pause 8s"
 	case checker.FactRunFailed:
 		return explained("the run failed", joined(strings.Split(f.Said, "\n")...))
 	case checker.FactHistoryEnds:

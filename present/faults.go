@@ -49,6 +49,9 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 // coverage says per group how many faults counted.
 func (p presenter) coverage() []string {
 	var clauses []string
+	if len(p.header.Faults) == 0 && len(p.results.Faults) == 0 && p.header.Imported == "" {
+		return []string{"no faults were injected"}
+	}
 	for _, g := range checker.FaultGroups(p.results.Faults, p.header) {
 		// Faults that an interrupted run did not reach do not count as missed.
 		all := cmp.Or(g.Count(func(f checker.FaultCoverage) bool { return f.Applied }), int64(len(g.Faults)))

@@ -40,7 +40,7 @@ func (p presenter) enoughWork(done, needed int64) string {
 		return ""
 	case done > 0:
 		const room = 1.5 // the next run may be slower
-		return fmt.Sprintf("; run it with %s, or ask for less with --min-ops %d", p.longer(room*float64(needed)/float64(done)), done)
+		return "; a run with " + p.longer(room*float64(needed)/float64(done)) + " would do enough"
 	case p.tried() == 0:
 		return "; no worker came to ask for the lock, so the machine is busy: run it with " + p.longer(3)
 	case len(p.header.Faults) > 0:

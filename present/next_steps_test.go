@@ -22,8 +22,8 @@ func TestNextSteps(t *testing.T) {
 		fact    checker.Fact
 		want    string
 	}{
-		{"by how long it was", history.Header{}, lasted, tooFew, "run it with --time-limit 55s, or ask for less with --min-ops 5"},
-		{"by how long it was to be", history.Header{Parameters: map[string]string{"time-limit": "20s"}}, lasted, tooFew, "run it with --time-limit 2m0s, or"},
+		{"by how long it was", history.Header{}, lasted, tooFew, "a run with --time-limit 55s would do enough"},
+		{"by how long it was to be", history.Header{Parameters: map[string]string{"time-limit": "20s"}}, lasted, tooFew, "a run with --time-limit 2m0s would"},
 		{"none under faults", history.Header{Faults: []string{history.Pause}}, checker.Results{Operations: checker.Operations{Busy: 3, Unknown: 2}}, none,
 			"run it with --nemesis none first, to see whether the faults are why (of the acquires 0 were granted, 3 found the lock busy, 2 failed or had no answer)"},
 		{"none without faults", history.Header{}, checker.Results{Operations: checker.Operations{AcquireFailed: 2}}, none, "look on the page at what the workers were told (of the acquires 0 were granted,"},
@@ -54,7 +54,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	r.Verdict = checker.Violation
 	r.Findings[0] = checker.Finding{Property: checker.NoStaleWrite, Verdict: checker.Violation, Required: true, Facts: []checker.Fact{{Kind: checker.FactStaleWrites, N: 1}}}
-	if Render(&r, history.Header{}); r.Sentence != "1 write was accepted from a holder that a later one had replaced." || r.Findings[2].Summary != "the run was interrupted before its end" {
+	if Render(&r, history.Header{}); r.Sentence != "1 write was accepted from a holder that a later one had replaced; the run was interrupted." || r.Findings[2].Summary != "the run was interrupted before its end" {
 		t.Errorf("%s %s", r.Sentence, r.Findings[2].Summary)
 	}
 }

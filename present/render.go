@@ -56,6 +56,9 @@ func (p presenter) conclusion() string {
 	switch p.results.Verdict {
 	case checker.Violation:
 		text := joined(append(p.violated(), p.tolerated()...)...)
+		if p.results.Interrupted {
+			text = joined(text, "the run was interrupted")
+		}
 		if n := p.results.Incidents; n > 0 && text != "" {
 			text = count(n, "incident", "incidents") + ": " + text
 		}
@@ -70,7 +73,11 @@ func (p presenter) conclusion() string {
 		}
 		return joined(reasons...)
 	}
-	return "no violation: " + joined(slices.Concat(p.tolerated(), []string{p.work()}, p.coverage())...)
+	tolerated, done := p.tolerated(), append([]string{p.work()}, p.coverage()...)
+	if p.header.Application != nil {
+		return "no violation: " + joined(append(done, tolerated...)...)
+	}
+	return "no violation: " + joined(append(tolerated, done...)...)
 }
 
 // incomplete reports whether a property is undecided only because the run was interrupted before its faults, its updates
@@ -109,14 +116,24 @@ func (p presenter) violation(f checker.Finding) string {
 	return p.facts(f.Facts)
 }
 
-// tolerated says what a guard made harmless. Without a lock, violations are expected and not mentioned.
+// tolerated says what a guard made harmless, and of an application what every lease allows. Without a lock,
+// violations are expected and not mentioned.
 func (p presenter) tolerated() []string {
 	var parts []string
+	if p.header.Application != nil {
+		for _, f := range p.results.Findings {
+			if f.Tolerated {
+				parts = append(parts, p.violation(f))
+			}
+		}
+		if len(parts) == 0 {
+			return nil
+		}
+		return []string{"not counted, because every lease allows it: " + strings.Join(parts, ", ")}
+	}
 	for _, f := range p.results.Findings {
 		switch {
 		case !f.Tolerated || p.header.Lock == history.LockNone:
-		case p.header.Application != nil:
-			parts = append(parts, p.violation(f))
 		case f.Property == checker.MutualExclusion:
 			parts = append(parts, count(p.results.Overlaps.Total(), "overlap", "overlaps"))
 		default:

@@ -48,6 +48,10 @@ func Property(p checker.Property) string {
 		return "Some order of all operations explains the answers of the service: the second opinion."
 	case checker.Liveness:
 		return "The lock can be acquired again within its lease and grace period, and no worker gets only errors while others are served."
+	case checker.NoUntrueLoss:
+		return "No worker is told that its lock is gone while it still has it."
+	case checker.NoIdleLock:
+		return "A released lock is granted to a worker that asks for it within half a second, unless a fault is in force."
 	case checker.FaultEvidence:
 		return "Each kind of fault that was asked for was proven by its target and exercised at least once."
 	case checker.Assumptions:

@@ -44,7 +44,12 @@ type ShownBy struct {
 }
 
 // name is the flag, or the words if there is no flag.
-func (a RemedyAdvice) name() string { return cmp.Or(a.Flag, a.Words) }
+func (a RemedyAdvice) name() string {
+	if strings.Count(a.Flag, "--") > 1 { // only one of the flags is the remedy, the others fit the test to it
+		return a.Words + " (" + a.Flag + ")"
+	}
+	return cmp.Or(a.Flag, a.Words)
+}
 
 // adviceFor lists remedies for the violations of a run, by cause, the most frequent cause first.
 func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
@@ -166,7 +171,7 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 				}
 			}
 			if len(names) > 0 {
-				lines = append(lines, fact{string(effect), strings.Join(names, separator)})
+				lines = append(lines, fact{string(effect), alternatives(names, separator)})
 			}
 		}
 		if len(lines) == 0 {
@@ -181,6 +186,18 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 		}
 		t.blank()
 	}
+}
+
+// alternatives joins names of which each is enough.
+func alternatives(names []string, separator string) string {
+	last := len(names) - 1
+	switch last {
+	case 0:
+		return names[0]
+	case 1:
+		separator = strings.TrimPrefix(separator, ",")
+	}
+	return strings.Join(names[:last], separator) + separator + "or " + names[last]
 }
 
 // remediesSection says what would have helped, by cause.

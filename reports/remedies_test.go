@@ -33,8 +33,8 @@ func TestRemedies(t *testing.T) {
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for _, want := range []string{
-			"what would help (cause: lease ran out while its holder was paused)", "makes it harmless: --guard fence, --guard cas, --guard ask",
-			"makes it rarer: --ttl 5s --pause 2s", "prevents most losses only: --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help (cause: granted twice)",
+			"what would help (cause: lease ran out while its holder was paused)", "makes it harmless: --guard fence, --guard cas, or --guard ask",
+			"makes it rarer: a longer lease (--ttl 5s --pause 2s)", "prevents most losses only: --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help (cause: granted twice)",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%d columns: %q is not in\n%s", width, want, b.String())
@@ -118,7 +118,7 @@ func TestRemediesOfAnIgnoredAcquire(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"prevents it: workers that check the result of acquire (omit --ignore-failed-acquire)", "prevents most losses only: --guard cas, --guard fence"} {
+	for _, want := range []string{"prevents it: workers that check the result of acquire (omit --ignore-failed-acquire)", "prevents most losses only: --guard cas or --guard fence"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

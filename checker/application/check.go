@@ -3,6 +3,7 @@
 package application
 
 import (
+	"cmp"
 	"lockcheck/checker"
 	"lockcheck/history"
 )
@@ -43,7 +44,7 @@ func Properties() []checker.Property {
 func Check(h *history.History) checker.Results {
 	r := newRun(h)
 	res := checker.Results{
-		Schema: checker.Schema, Begin: r.begin, End: r.end, Faults: r.coverage(), Failovers: r.failovers(),
+		Schema: checker.Schema, Begin: cmp.Or(r.phase(history.PhaseReady), r.begin), End: r.end, Faults: r.coverage(), Failovers: r.failovers(),
 		Application: r.summary(), Holds: r.described(),
 	}
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]

@@ -404,7 +404,7 @@ func (r *appRun) planned() nemesis.Schedule { return r.schedule }
 func (r *appRun) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	r.begin()
 	r.recorder.Phase(history.PhaseReady, "")
-	r.progress.Step("testing %s, %d replicas, for %s, then up to %s without faults", r.App.Name, len(r.App.Replicas), r.active(), r.recovery)
+	r.progress.Step("testing %s, %d replicas, for %s, then up to %s without faults; times count from here", r.App.Name, len(r.App.Replicas), r.active(), r.recovery)
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
 	interrupted, err = r.inflict(hard, r.active(), func(ctx context.Context, _ <-chan struct{}) (bool, error) {
