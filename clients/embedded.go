@@ -27,6 +27,7 @@ func openNATSFraction(Config) (Lock, error)       { return notLinked() }
 func openNATSUpdate(Config) (Lock, error)         { return notLinked() }
 func openPostgresInsert(Config) (Lock, error)     { return notLinked() }
 func openPostgresLease(Config) (Lock, error)      { return notLinked() }
+func openPostgresUpsert(Config) (Lock, error)     { return notLinked() }
 func openPostgresPooled(Config) (Lock, error)     { return notLinked() }
 func openPostgresRow(Config) (Lock, error)        { return notLinked() }
 func openPostgresSession(Config) (Lock, error)    { return notLinked() }

@@ -48,6 +48,8 @@ func mutants() map[string]mutation {
 		"release-denied":      releaseDenied,
 		"renews-expired":      renewsExpired,
 		"renewal-steals":      renewalSteals,
+		"denies-renewals":     deniesRenewals,
+		"wakes-nobody":        wakesNobody,
 		"forgets":             forgets,
 		"names-wrong-holder":  namesWrongHolder,
 		"grants-expired":      grantsExpired,

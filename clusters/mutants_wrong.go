@@ -201,6 +201,39 @@ func renewalSteals(l *leases, m methods) methods {
 	return m
 }
 
+// deniesRenewals answers each tenth renewal that it executes with "not held".
+func deniesRenewals(_ *leases, m methods) methods {
+	now := every(10)
+	m.renew = m.renew.answered(func(_ clients.MemoryRequest, reply *clients.MemoryReply) {
+		reply.Done = reply.Done && !now()
+	})
+	return m
+}
+
+// wakesNobody grants a key to nobody for 700 ms after each tenth release, as if waiters had missed a message.
+func wakesNobody(_ *leases, m methods) methods {
+	acquire, now := m.acquire, every(10)
+	var mu sync.Mutex
+	deaf := make(map[string]time.Time) // maps each key to when it is granted again
+	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
+		mu.Lock()
+		defer mu.Unlock()
+		if reply.Done && now() {
+			deaf[r.Key] = time.Now().Add(700 * time.Millisecond)
+		}
+	})
+	m.acquire = func(r clients.MemoryRequest) clients.MemoryReply {
+		mu.Lock()
+		until := deaf[r.Key]
+		mu.Unlock()
+		if time.Now().Before(until) {
+			return clients.MemoryReply{}
+		}
+		return acquire(r)
+	}
+	return m
+}
+
 // forgets loses the lock at each fortieth attempt to acquire it, like a restart without a disk.
 func forgets(l *leases, m methods) methods {
 	now := every(40)

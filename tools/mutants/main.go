@@ -215,6 +215,9 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		Use: workloads.Use{TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew}, Seed: seed,
 	}
+	if a.guilty == checker.NoUntrueLoss || a.guilty == checker.NoIdleLock {
+		o.Require = []string{string(a.guilty)} // it is judged only then
+	}
 	if a.sharedByRight() {
 		o.Workload, o.Guard, o.Nemesis = a.workload, string(workloads.NoGuard), cmp.Or(a.faults, "pause:holder,kill:holder")
 	}

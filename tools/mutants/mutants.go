@@ -81,6 +81,8 @@ func mutants() []mutant {
 		{name: "grant-before-expiry", does: "hands over before the lease has run out", guilty: checker.MutualExclusion},
 		{name: "renews-expired", does: "renews leases that have ended", guilty: checker.NoWrongRenewal, renew: true, section: renewing, faults: pauses},
 		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.NoWrongRenewal, renew: true, section: renewing, faults: pauses},
+		{name: "denies-renewals", does: "says not held to a holder that renews", guilty: checker.NoUntrueLoss, renew: true, section: renewing},
+		{name: "wakes-nobody", does: "grants a released lock late", guilty: checker.NoIdleLock, faults: "none"},
 		{name: "forgets", does: "loses its table, as a restart without a disk", guilty: checker.MutualExclusion},
 		{name: "long-validity", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
 		{name: "grants-expired", does: "grants a lease that it does not keep", guilty: checker.NoExpiredGrant},
