@@ -36,7 +36,7 @@ func TestGood(t *testing.T) {
 	if r.Operations != (Operations{Acquired: 2, Released: 2, Acknowledged: 2}) {
 		t.Errorf("%+v", r.Operations)
 	}
-	if absent := []Property{RepeatableRead, NoWrongRenewal, NoUntrueLoss, NoIdleLock}; len(r.Findings) != len(Properties())-len(absent) || slices.ContainsFunc(absent, func(p Property) bool { return r.of(p).Verdict != "" }) {
+	if absent := []Property{RepeatableRead, NoWrongRenewal, NoUntrueLoss, NoIdleLock, PromptFailover}; len(r.Findings) != len(Properties())-len(absent) || slices.ContainsFunc(absent, func(p Property) bool { return r.of(p).Verdict != "" }) {
 		t.Errorf("no worker shares or renews the lock, and nothing was required: want no finding of %v\n%s", absent, r.dump())
 	}
 	if len(r.Holds) != 2 || r.Begin != ms(10) || r.End != ms(9001) {

@@ -83,7 +83,7 @@ func possible(p Property, v Verdict) bool {
 		return v != Violation && v != NotApplicable
 	case NoWrongRenewal:
 		return v != Broken && v != Undecided
-	case NoUntrueLoss, NoIdleLock: // of runs that were made to judge them
+	case NoUntrueLoss, NoIdleLock, PromptFailover: // of runs that were made to judge them
 		return false
 	case MutualExclusion, NoExpiredGrant, RepeatableRead, Linearizability, Liveness:
 		return v != Broken && v != NotApplicable

@@ -40,6 +40,8 @@ const (
 	FactLossesTrue      FactKind = "losses-true"      // N
 	FactIdleLocks       FactKind = "idle-locks"       // N of Of releases while the lock was wanted
 	FactHandedOver      FactKind = "handed-over"      // N
+	FactLateFailovers   FactKind = "late-failovers"   // N of Of; Length: the limit
+	FactFailovers       FactKind = "failovers"        // N, none late; Length: the limit
 	FactTokensWrong     FactKind = "tokens-wrong"     // N
 	FactTokensDoubtful  FactKind = "tokens-doubtful"  // Incident
 	FactTokensMissing   FactKind = "tokens-missing"   // N of Of grants
@@ -176,6 +178,7 @@ const (
 	KindWrongRenewal IncidentKind = "wrong-renewal" // Figures.Length: since the next grant
 	KindUntrueLoss   IncidentKind = "untrue-loss"   // Figures.Length: until the release
 	KindIdleLock     IncidentKind = "idle-lock"     // Figures.Length: while a worker asked for it
+	KindLateFailover IncidentKind = "late-failover" // Figures.Length: while another worker could have been granted it
 	KindStaleWrite   IncidentKind = "stale-write"   // Figures.Length: since the next grant
 	KindUnlocked     IncidentKind = "unlocked-write"
 

@@ -9,41 +9,99 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// failovers measures how long a lock took to pass on when its holder was stopped, cut off or killed for
-// longer than its lease: from the beginning of the fault to the next grant to another worker.
-func (r *run) failovers() (FailoverSummary, stats.Histogram) {
-	var took []time.Duration
-	var s FailoverSummary
-	var all stats.Histogram
+// failover is a hold whose worker was stopped, cut off or killed for longer than its lease, the fault that did so, and
+// the next grant to another worker; nil if the key was not granted again.
+type failover struct {
+	fault *fault
+	hold  *attempt
+	next  *attempt
+}
+
+// failedOver yields the failovers of locks that one worker at a time may hold: of others, the next grant may use
+// another permit. It leaves out those for which there was no worker to fail over to.
+func (r *run) failedOver(yield func(failover) bool) {
 	if permits(r.header) > 1 {
-		return s, all // the next grant may use another permit
+		return
 	}
 	for i := range r.faults {
 		f := &r.faults[i]
 		for h := range r.holdsHitBy(f) {
 			next := r.nextGrant(h)
-			if next != nil && next.acquire.done < f.Begin {
-				continue // it was replaced already
-			}
-			if next == nil && !r.wantedByOthers(h, f.Begin) {
-				continue // there was no worker to fail over to
-			}
-			if r.sharedBeyond(h, f.Begin, next) {
-				continue // other readers rightly kept writers out
-			}
-			s.Holders++
-			if next == nil {
-				s.Stuck++
-			} else {
-				took = append(took, time.Duration(next.acquire.done-f.Begin))
-				all.Add(took[len(took)-1])
+			switch {
+			case next != nil && next.acquire.done < f.Begin: // it was replaced already
+			case next == nil && !r.wantedByOthers(h, f.Begin): // nobody asked
+			case r.sharedBeyond(h, f.Begin, next): // other readers rightly kept writers out
+			case !yield(failover{f, h, next}):
+				return
 			}
 		}
+	}
+}
+
+// failovers measures how long a lock took to pass on: from the beginning of the fault to the next grant.
+func (r *run) failovers() (FailoverSummary, stats.Histogram) {
+	var took []time.Duration
+	var s FailoverSummary
+	var all stats.Histogram
+	for o := range r.failedOver {
+		s.Holders++
+		if o.next == nil {
+			s.Stuck++
+			continue
+		}
+		took = append(took, time.Duration(o.next.acquire.done-o.fault.Begin))
+		all.Add(took[len(took)-1])
 	}
 	if len(took) > 0 {
 		s.Median, s.Longest = stats.Median(took), slices.Max(took)
 	}
 	return s, all
+}
+
+// promptFailover judges that a lock passes on within its lease and grace period when its holder is silent. Only the
+// time counts in which another worker asked for it and could reach its servers. Liveness counts from the end of the
+// last fault instead, so it does not see a lease that servers extend again and again (etcd #13294).
+func promptFailover(r *run) judged {
+	var late incidents
+	limit, holders := r.header.Lease+r.header.Grace+LivenessGrace, int64(0)
+	for o := range r.failedOver {
+		holders++
+		until, workers := r.stopped(), r.nameAll(o.hold.worker)
+		if o.next != nil {
+			until, workers = o.next.acquire.done, r.nameAll(o.hold.worker, o.next.worker)
+		}
+		if awaited := r.awaited(o.hold, o.fault.Begin, until); awaited > limit {
+			late.add(r.name(o.hold.key), o.fault.Begin, func() Incident {
+				return Incident{
+					Kind: KindLateFailover, Class: "late failover", Figures: IncidentFigures{Length: awaited}, Key: r.name(o.hold.key),
+					From: o.fault.Begin, To: until, Workers: workers, Grants: r.nameAll(o.hold.grant), Faults: r.inForce(o.fault.Begin, until),
+				}
+			})
+		}
+	}
+	j := judgeSamples(PromptFailover, late, holders, FactLateFailovers, FactFailovers)
+	j.Facts[0].Length = limit
+	return j
+}
+
+// awaited is for how long another worker asked for the key of a hold and could have been granted it: it ran, and
+// could reach its servers.
+func (r *run) awaited(h *attempt, from, to int64) time.Duration {
+	var awaited []span
+	for name, w := range r.byWorker {
+		if name == h.worker {
+			continue
+		}
+		var attempts []*attempt
+		for a := range w.between(from, to) {
+			if a.key == h.key {
+				attempts = append(attempts, a)
+			}
+		}
+		asked := within(span{from, to}, r.wanted(attempts, from))
+		awaited = append(awaited, uncovered(asked, united(append(w.cutOffs.in(from, to), meeting(w.stops, from, to)...)))...)
+	}
+	return time.Duration(total(uncovered(united(awaited), united(r.stalls))))
 }
 
 // sharedBeyond says whether another reader rightly kept the lock of a shared hold from passing on. That

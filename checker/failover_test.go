@@ -55,6 +55,37 @@ func TestFailovers(t *testing.T) {
 	}
 }
 
+// TestPromptFailover: only the time counts in which another worker could have been granted the lock. Lease, grace
+// period and LivenessGrace are 1.15 s.
+func TestPromptFailover(t *testing.T) {
+	waits := func(until float64) *script {
+		return newScript().servers("n1", "n2", "n3").with(func(h *history.Header) { h.Require = []string{string(PromptFailover)} }).
+			acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}, 20, 20.5).
+			acquire("w2", "b", 30, until).release("b", until+5, until+6)
+	}
+	server := func(names ...string) history.Fault {
+		return history.Fault{ID: "f2", Kind: history.Kill, Targets: names}
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		want Verdict
+	}{
+		{"in time", waits(1100), Valid},
+		{"late", waits(1300), Violation},
+		{"late, one server of three was dead", waits(1300).fault(server("n1"), 100, 900), Violation},
+		{"late, no majority ran", waits(1300).fault(server("n1", "n2"), 100, 900), Valid},
+		{"late, and the waiter was stopped", waits(1300).pause("f2", 100, 900, "w2"), Valid},
+		{"late, and asked for late", newScript().with(func(h *history.Header) { h.Require = []string{string(PromptFailover)} }).
+			acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}, 20, 20.5).acquire("w2", "b", 1200, 1300).release("b", 1310, 1311), Valid},
+		{"nobody was silent", newScript().with(func(h *history.Header) { h.Require = []string{string(PromptFailover)} }).acquire("w1", "a", 10, 11).release("a", 20, 21), Undecided},
+	} {
+		if f := c.s.end().check(t).of(PromptFailover); f.Verdict != c.want {
+			t.Errorf("%s: %s, %s, want %s", c.name, f.Verdict, factsText(f.Facts), c.want)
+		}
+	}
+}
+
 // TestLossNotifications checks which holders learn that they were replaced, and how late.
 func TestLossNotifications(t *testing.T) {
 	// w1 holds from 11; w2 is granted the lock at 121 and w3 at 131.

@@ -22,6 +22,7 @@ const (
 	Liveness        Property = "liveness"
 	NoUntrueLoss    Property = "no-untrue-loss"
 	NoIdleLock      Property = "no-idle-lock"
+	PromptFailover  Property = "prompt-failover"
 	FaultEvidence   Property = "fault-evidence"
 	Assumptions     Property = "assumptions"
 )
@@ -120,6 +121,11 @@ func properties() []property {
 			applies:  never,
 			required: never,
 			judge:    func(j *judging) judged { return noIdleLock(&j.noticed) },
+		}, {
+			name:     PromptFailover,
+			applies:  never,
+			required: never,
+			judge:    func(j *judging) judged { return promptFailover(j.run) },
 		}, {
 			name:     FaultEvidence,
 			required: always,

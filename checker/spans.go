@@ -1,5 +1,7 @@
 package checker
 
+import "slices"
+
 // spans are times of one worker, in order and disjoint. Times that many workers share are stored once for all
 // of them.
 type spans struct {
@@ -34,4 +36,9 @@ func (s spans) first(from, to int64) (span, bool) {
 func (s spans) meets(from, to int64) bool {
 	_, met := s.first(from, to)
 	return met
+}
+
+// in lists the spans that overlap a time, in order and disjoint.
+func (s spans) in(from, to int64) []span {
+	return united(slices.Concat(meeting(s.own, from, to), meeting(s.common, from, to)))
 }

@@ -104,6 +104,10 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 		return fmt.Sprintf("the lock was idle after %d of %s for more than %s, though a worker asked for it", f.N, count(f.Of, "release", "releases"), length(checker.OutageGap))
 	case checker.FactHandedOver:
 		return count(f.N, "release", "releases") + " while another worker asked for the lock, none followed by idle time of more than " + length(checker.OutageGap)
+	case checker.FactLateFailovers:
+		return fmt.Sprintf("%d of %s took longer than %s, though another worker asked for the lock and could reach the servers", f.N, count(f.Of, "failover", "failovers"), length(f.Length))
+	case checker.FactFailovers:
+		return count(f.N, "failover", "failovers") + ", none of more than " + length(f.Length)
 	case checker.FactTokensWrong:
 		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:

@@ -52,6 +52,8 @@ func Property(p checker.Property) string {
 		return "No worker is told that its lock is gone while it still has it."
 	case checker.NoIdleLock:
 		return "A released lock is granted to a worker that asks for it within half a second, unless a fault is in force."
+	case checker.PromptFailover:
+		return "When a holder is stopped, cut off or killed, another worker that asks and reaches the servers is granted the lock within lease, grace period and 1 s."
 	case checker.FaultEvidence:
 		return "Each kind of fault that was asked for was proven by its target and exercised at least once."
 	case checker.Assumptions:

@@ -511,13 +511,15 @@ type deaths struct {
 	beyond  time.Duration
 }
 
-// deaths sums up all runs in which holders were killed, behind any guard. Runs in which a clock moved are
-// left out, because a moved clock may end a lease at any time.
+// deaths sums up all runs in which holders were killed and nothing else, behind any guard. A moved clock may end a
+// lease at any time, and servers that fail meanwhile may keep it.
 func (e Evidence) deaths(lock string) (d deaths) {
 	info, _ := infoOf(lock)
 	for _, r := range e {
-		f, killed := r.fault(Normal("kill:holder"))
-		if r.Lock != lock || !killed || f.Met == 0 || r.Failover == nil || len(r.clocksMoved()) > 0 {
+		killed := Normal("kill:holder")
+		f, is := r.fault(killed)
+		others := slices.ContainsFunc(r.Faults, func(f Fault) bool { return f.Met > 0 && f.Name != killed })
+		if r.Lock != lock || !is || f.Met == 0 || r.Failover == nil || others {
 			continue
 		}
 		d.holders += r.Failover.Holders

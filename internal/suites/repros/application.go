@@ -26,7 +26,6 @@ type Application struct {
 	Nemesis  string        `yaml:"nemesis,omitempty"`
 	Interval time.Duration `yaml:"interval,omitempty"`
 	Seed     uint64        `yaml:"seed,omitempty"`
-	Require  []string      `yaml:"require,omitempty,flow"`
 }
 
 // application reads the app file, and completes the options of its test.
@@ -68,7 +67,7 @@ func keysOfApplications(part string) (shared, alone []string) {
 	if part == "expect" {
 		return []string{"verdict", "violated", "cause", "kept", "may-violate"}, []string{"invariants"}
 	}
-	shared, alone = []string{"time-limit", "min-ops"}, []string{"app", "environment", "nemesis", "interval", "seed", "require"}
+	shared, alone = []string{"time-limit", "min-ops", "require"}, []string{"app", "environment", "nemesis", "interval", "seed"}
 	if part == "" {
 		shared = append(shared, "name", "summary", "claim", "source", "schedule", "expect", "control")
 	}

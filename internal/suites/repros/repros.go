@@ -57,14 +57,15 @@ type Reproduction struct {
 // leaves out is as in runs.Options, or in runs.ApplicationOptions if there is an Application.
 type Setup struct {
 	Application   `yaml:",inline"`
-	Lock          string  `yaml:"lock,omitempty"`
-	Version       string  `yaml:"version,omitempty"` // of the servers
-	Nodes         int     `yaml:"nodes,omitempty"`
-	Pin           bool    `yaml:"pin,omitempty"`
-	Workload      string  `yaml:"workload,omitempty"`
-	Guard         string  `yaml:"guard,omitempty"`
-	Concurrency   int     `yaml:"concurrency,omitempty"`
-	Rate          float64 `yaml:"rate,omitempty"`
+	Require       []string `yaml:"require,omitempty,flow"` // properties that are judged, and required, only if they are named
+	Lock          string   `yaml:"lock,omitempty"`
+	Version       string   `yaml:"version,omitempty"` // of the servers
+	Nodes         int      `yaml:"nodes,omitempty"`
+	Pin           bool     `yaml:"pin,omitempty"`
+	Workload      string   `yaml:"workload,omitempty"`
+	Guard         string   `yaml:"guard,omitempty"`
+	Concurrency   int      `yaml:"concurrency,omitempty"`
+	Rate          float64  `yaml:"rate,omitempty"`
 	workloads.Use `yaml:",inline"`
 	TimeLimit     time.Duration `yaml:"time-limit,omitempty"`
 	MinOps        int64         `yaml:"min-ops,omitempty"`
@@ -324,7 +325,7 @@ func (s Setup) options(schedule nemesis.Schedule) runs.Options {
 		Schedule: &schedule, Seed: schedule.Seed,
 		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
 		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
-		Use: s.Use, Workers: s.Workers,
+		Use: s.Use, Workers: s.Workers, Require: s.Require,
 		TimeLimit: s.TimeLimit, MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true, EndRecovered: s.EndRecovered,
 	}
 }
