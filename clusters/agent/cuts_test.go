@@ -154,7 +154,7 @@ func exchange(ip string) error {
 	if err := unix.Sendto(client, []byte("x"), 0, bound); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}
-	_, _, err = unix.Recvfrom(server, make([]byte, 1), 0)
+	_, err = receive(server, make([]byte, 1), 0)
 	return err
 }
 

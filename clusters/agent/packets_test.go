@@ -71,8 +71,16 @@ func numbered(n uint32, bytes int) []byte {
 // next receives a number. The flags are those of recvfrom(2).
 func next(socket, flags int) (uint32, error) {
 	var text [2048]byte
-	_, _, err := unix.Recvfrom(socket, text[:], flags)
+	_, err := receive(socket, text[:], flags)
 	return binary.BigEndian.Uint32(text[:4]), err
+}
+
+// receive is recvfrom(2). It goes on after a signal, such as those with which Go's runtime preempts a thread.
+func receive(socket int, into []byte, flags int) (n int, err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		n, _, err = unix.Recvfrom(socket, into, flags)
+	}
+	return n, err
 }
 
 // count checks that the numbers from 0 arrive in order, as many as wanted.
