@@ -9,9 +9,9 @@ import (
 
 // Noticed counts what is judged only where it is required, but users and authors of a lock want to know.
 type Noticed struct {
-	// UntrueLosses are losses that the service reported, although the release of the grant succeeded
-	// afterwards and no other worker was granted the lock in between. UntrueIdle is for how long the locks
-	// were idle because of that.
+	// UntrueLosses are losses that the service reported while it had no reason to end the grant, and although the
+	// release succeeded afterwards and no other worker was granted the lock in between. UntrueIdle is for how long
+	// the locks were idle because of that.
 	UntrueLosses int64         `json:"untrue_losses,omitempty"`
 	UntrueIdle   time.Duration `json:"untrue_idle_ns,omitempty"`
 	// IdleReleases are acknowledged releases after which no worker was granted the lock for longer than
@@ -52,7 +52,7 @@ func (n *noticed) loss(r *run, k *keyed, a *attempt) {
 	n.losses++
 	lost, c := a.notifications()[i].time, a.released()
 	next := k.nextGrantExcept(a.acquire.done, a.worker)
-	if c == nil || lost > c.invoke || next != nil && next.acquire.done <= c.done {
+	if c == nil || lost > c.invoke || next != nil && next.acquire.done <= c.done || r.mayHaveEnded(a, lost) {
 		return
 	}
 	idle := time.Duration(c.done - lost)
@@ -64,6 +64,18 @@ func (n *noticed) loss(r *run, k *keyed, a *attempt) {
 			Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant), Faults: r.inForce(a.acquire.done, c.done),
 		}
 	})
+}
+
+// mayHaveEnded says that the service can have ended a grant by a time, whatever it answered to a release later: some
+// services acknowledge the release of a lock that is gone.
+func (r *run) mayHaveEnded(a *attempt, time int64) bool {
+	if r.lapse(a) <= time || r.disturbed(a.acquire.invoke, time) {
+		return true
+	}
+	if r.header.Session && a.until == 0 { // its renewals are not on record
+		return false
+	}
+	return a.leaseUnrenewed(r.header.Lease, time)-clockAllowance(r.header.Lease) <= time
 }
 
 // handOvers counts the releases of a key while another worker asked for it or before one did, and after how many of
