@@ -17,7 +17,7 @@ type failover struct {
 	next  *attempt
 }
 
-// failedOver yields the failovers of locks that one worker at a time may hold: of others, the next grant may use
+// failedOver yields the failovers of locks that one worker at a time may hold: a semaphore's next grant may use
 // another permit. It leaves out those for which there was no worker to fail over to.
 func (r *run) failedOver(yield func(failover) bool) {
 	if permits(r.header) > 1 {
@@ -63,31 +63,49 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 // last fault instead, so it does not see a lease that servers extend again and again (etcd #13294).
 func promptFailover(r *run) judged {
 	var late incidents
-	limit, holders := r.header.Lease+r.header.Grace+LivenessGrace, int64(0)
+	limit, seen := r.header.Lease+r.header.Grace+LivenessGrace, int64(0)
 	for o := range r.failedOver {
-		holders++
-		until, workers := r.stopped(), r.nameAll(o.hold.worker)
-		if o.next != nil {
-			until, workers = o.next.acquire.done, r.nameAll(o.hold.worker, o.next.worker)
+		until := r.silentUntil(o)
+		awaited := r.awaited(o.hold, o.fault.Begin, until)
+		if awaited > limit || awaited > 0 && o.next != nil {
+			seen++ // else the run ended before it could tell
 		}
-		if awaited := r.awaited(o.hold, o.fault.Begin, until); awaited > limit {
+		if awaited > limit {
 			late.add(r.name(o.hold.key), o.fault.Begin, func() Incident {
 				return Incident{
 					Kind: KindLateFailover, Class: "late failover", Figures: IncidentFigures{Length: awaited}, Key: r.name(o.hold.key),
-					From: o.fault.Begin, To: until, Workers: workers, Grants: r.nameAll(o.hold.grant), Faults: r.inForce(o.fault.Begin, until),
+					From: o.fault.Begin, To: until, Workers: r.nameAll(o.hold.worker), Grants: r.nameAll(o.hold.grant), Faults: r.inForce(o.fault.Begin, until),
 				}
 			})
 		}
 	}
-	j := judgeSamples(PromptFailover, late, holders, FactLateFailovers, FactFailovers)
+	j := judgeSamples(PromptFailover, late, seen, FactLateFailovers, FactFailovers)
 	j.Facts[0].Length = limit
+	if permits(r.header) > 1 || leaseUnknown(r.header) {
+		j.Verdict = NotApplicable
+	}
 	return j
 }
 
-// awaited is for how long another worker asked for the key of a hold and could have been granted it: it ran, and
-// could reach its servers.
+// silentUntil is when a lock had passed on from its silent holder, to any worker, or when that holder renewed it
+// after it had come back; else when the run stopped.
+func (r *run) silentUntil(o failover) int64 {
+	until, k := r.stopped(), r.byKey[o.hold.key]
+	if i := k.firstHoldAfter(max(o.fault.Begin, o.hold.acquire.done)); i < len(k.holds) {
+		until = k.holds[i].acquire.done
+	}
+	for _, c := range o.hold.renewals() {
+		if c.ok() && c.invoke > o.fault.Begin {
+			return min(until, c.invoke)
+		}
+	}
+	return until
+}
+
+// awaited returns for how long another worker asked for the key of a hold and could have been granted it: that worker
+// ran and could reach its servers, and nobody can have held the key without knowing.
 func (r *run) awaited(h *attempt, from, to int64) time.Duration {
-	var awaited []span
+	var free []span
 	for name, w := range r.byWorker {
 		if name == h.worker {
 			continue
@@ -99,9 +117,10 @@ func (r *run) awaited(h *attempt, from, to int64) time.Duration {
 			}
 		}
 		asked := within(span{from, to}, r.wanted(attempts, from))
-		awaited = append(awaited, uncovered(asked, united(append(w.cutOffs.in(from, to), meeting(w.stops, from, to)...)))...)
+		free = append(free, uncovered(asked, united(append(w.cutOffs.in(from, to), meeting(w.stops, from, to)...)))...)
 	}
-	return time.Duration(total(uncovered(united(awaited), united(r.stalls))))
+	perhaps, _ := r.perhapsHeld(r.byKey[h.key])
+	return time.Duration(total(uncovered(united(free), united(slices.Concat(r.stalls, perhaps)))))
 }
 
 // sharedBeyond says whether another reader rightly kept the lock of a shared hold from passing on. That

@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// Noticed counts what is judged only where it is required, but users and authors of a lock want to know.
+// Noticed counts events that users and authors of a lock want to see. They are judged only if required by name.
 type Noticed struct {
 	// UntrueLosses are losses that the service reported while it had no reason to end the grant, and although the
 	// release succeeded afterwards and no other worker was granted the lock in between. UntrueIdle is for how long
@@ -20,14 +20,13 @@ type Noticed struct {
 	Idle         time.Duration `json:"idle_ns,omitempty"`
 }
 
-// noticed is Noticed with its incidents, and of how many losses and releases they are.
+// noticed adds the incidents and the sizes of the samples to Noticed.
 type noticed struct {
 	Noticed
-	untrue, idle     incidents
-	losses, handOver int64
+	untrue, idle      incidents
+	losses, handOvers int64
 }
 
-// notice computes noticed.
 func (r *run) notice() noticed {
 	var n noticed
 	stalls := united(r.stalls)
@@ -37,7 +36,7 @@ func (r *run) notice() noticed {
 			n.loss(r, k, a)
 		}
 		if exclusive(r.header) { // a release of other locks need not make them free
-			n.handOvers(r, k, stalls)
+			n.handOver(r, k, stalls)
 		}
 	}
 	return n
@@ -49,12 +48,16 @@ func (n *noticed) loss(r *run, k *keyed, a *attempt) {
 	if i < 0 {
 		return
 	}
-	n.losses++
 	lost, c := a.notifications()[i].time, a.released()
 	next := k.nextGrantExcept(a.acquire.done, a.worker)
-	if c == nil || lost > c.invoke || next != nil && next.acquire.done <= c.done || r.mayHaveEnded(a, lost) {
+	switch {
+	case c == nil && a.ended != atRelease && next == nil: // nothing shows whether it was true
+		return
+	case c == nil || lost > c.invoke || next != nil && next.acquire.done <= c.done || r.mayHaveEnded(a, c.done):
+		n.losses++
 		return
 	}
+	n.losses++
 	idle := time.Duration(c.done - lost)
 	n.UntrueLosses++
 	n.UntrueIdle += idle
@@ -78,24 +81,28 @@ func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 	return a.leaseUnrenewed(r.header.Lease, time)-clockAllowance(r.header.Lease) <= time
 }
 
-// handOvers counts the releases of a key while another worker asked for it or before one did, and after how many of
-// them the lock was idle. Times in which the machine stalled do not count.
-func (n *noticed) handOvers(r *run, k *keyed, stalls []span) {
+// handOver counts the releases of a key that a worker waited for, and those after which the lock stayed idle. Times do
+// not count in which the machine stalled, or in which a worker can have held the lock without knowing. Nor does a
+// release count that came so soon after a fault that a dead waiter may still have had its place in the queue.
+func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
+	perhaps, _ := r.perhapsHeld(k)
+	asked = uncovered(asked, united(slices.Concat(stalls, perhaps)))
+	settle := int64(r.header.Lease + r.header.Grace + LivenessGrace)
 	for i, a := range k.holds {
 		c := a.released()
 		if c == nil {
 			continue
 		}
-		until, workers := r.stopped(), r.nameAll(a.worker)
+		until := r.stopped()
 		if i+1 < len(k.holds) {
-			until, workers = k.holds[i+1].acquire.done, r.nameAll(a.worker, k.holds[i+1].worker)
+			until = k.holds[i+1].acquire.done
 		}
-		idle := time.Duration(total(uncovered(within(span{c.done, until}, asked), stalls)))
-		if idle == 0 || r.forces.first(c.done, until) >= 0 {
+		idle := time.Duration(total(within(span{c.done, until}, asked)))
+		if idle == 0 || r.forces.first(c.done-settle, until) >= 0 {
 			continue
 		}
-		if n.handOver++; idle <= OutageGap {
+		if n.handOvers++; idle <= OutageGap {
 			continue
 		}
 		n.IdleReleases++
@@ -103,7 +110,7 @@ func (n *noticed) handOvers(r *run, k *keyed, stalls []span) {
 		n.idle.add(k.name, c.done, func() Incident {
 			return Incident{
 				Kind: KindIdleLock, Class: "idle lock", Figures: IncidentFigures{Length: idle}, Key: k.name, From: c.done, To: until,
-				Workers: workers, Grants: r.nameAll(a.grant),
+				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
 			}
 		})
 	}
@@ -116,7 +123,7 @@ func noUntrueLoss(n *noticed) judged {
 
 // noIdleLock judges that a released lock is granted to a worker that asks for it.
 func noIdleLock(n *noticed) judged {
-	return judgeSamples(NoIdleLock, n.idle, n.handOver, FactIdleLocks, FactHandedOver)
+	return judgeSamples(NoIdleLock, n.idle, n.handOvers, FactIdleLocks, FactHandedOver)
 }
 
 // judgeSamples judges incidents of a number of samples. Without samples nothing is known.

@@ -3,13 +3,13 @@ package checker
 import "time"
 
 // wrongRenewals finds renewals that succeeded after another worker had been granted the lock: they took it back. The
-// other grant must certainly have come after the renewed one, at a time at which the lease of that one can have
-// run out. A renewal that was in flight at that time counts if it would have kept the other worker out, had it
-// come first. Whether the other worker still held the lock does not matter: a worker whose renewal succeeds
+// other grant must certainly have come after the renewed one, when the lease of the renewed grant can have run out.
+// A renewal in flight then counts only if it would have kept the other worker out. Whether the other worker still held the lock does not matter: a worker whose renewal succeeds
 // believes that nobody else has held the lock. All such renewals of one grant count as one incident.
 //
-// Nobody knows when a session ended that is renewed without a record. Holders of a semaphore do not replace each
-// other. A fault of the servers may have taken the lock from the other worker.
+// Sessions renewed without a record are skipped, because their end is unknown. Holders of a semaphore do not replace
+// each other. A fault of the servers may have taken the lock from the other worker. A renewal during which the same
+// worker asked for the key again may have renewed its newer grant, where a service knows workers and not grants.
 func wrongRenewals(r *run) incidents {
 	var found incidents
 	if permits(r.header) > 1 {
@@ -40,11 +40,22 @@ func (r *run) tookBack(k *keyed, a *attempt) (*attempt, *renewal) {
 		if gone > other.acquire.done || other.worker == a.worker || a.shares(other) || other.expired || !r.replacedBy(a, other) {
 			continue
 		}
-		if c := r.renewedSince(a, other.acquire.done); c != nil && !r.disturbed(other.acquire.invoke, c.done) {
+		c := r.renewedSince(a, other.acquire.done)
+		if c != nil && !r.disturbed(other.acquire.invoke, c.done) && !r.askedAgain(a, c.done) {
 			return other, c
 		}
 	}
 	return nil, nil
+}
+
+// askedAgain says that the worker of a grant asked for its key again by a time.
+func (r *run) askedAgain(a *attempt, by int64) bool {
+	for other := range r.byWorker[a.worker].between(a.acquire.done, by) {
+		if other != a && other.key == a.key && other.acquire.invoke > a.acquire.done {
+			return true
+		}
+	}
+	return false
 }
 
 // renewedUntil is when the last renewal of a grant was acknowledged, 0 for never.
@@ -79,6 +90,8 @@ func noWrongRenewal(r *run, found incidents) judged {
 	switch {
 	case permits(r.header) > 1:
 		j.because(NotApplicable, Fact{Kind: FactSharedByRight})
+	case found.total == 0 && r.header.Session:
+		j.because(NotApplicable, Fact{Kind: FactNoRenewal})
 	case found.total > 0:
 		j.because(Violation, Fact{Kind: FactWrongRenewals, N: int64(found.total)})
 	case renewed == 0:

@@ -29,6 +29,7 @@ func TestWrongRenewal(t *testing.T) {
 		{"the other one expired on arrival", renewed().acquire("w1", "a", 10, 11).try("w2", "b", 120, 121, history.Event{Type: history.OK, Expired: true}).renew("a", 130, 131).release("a", 140, 141).notHeld("b", 150, 151), 0},
 		{"both asked at once, the other token is lower", tokens().acquireToken("w1", "a", 10, 121, 2).acquireToken("w2", "b", 9, 11, 1).release("b", 20, 21).renew("a", 130, 131).release("a", 140, 141), 0},
 		{"a clock was moved since", both().renew("a", 130, 131).release("a", 140, 141).notHeld("b", 150, 151).fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: 9e7}, 125, 160), 0},
+		{"while it asked anew", both().release("b", 122, 123).try("w1", "c", 124, 135, history.Event{Type: history.OK}).renew("a", 125, 131).release("c", 140, 141), 0},
 		{"its holder was paused", both().renew("a", 130, 131).release("a", 140, 141).notHeld("b", 150, 151).pause("f1", 20, 128, "w1"), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestWrongRenewal(t *testing.T) {
 	want(t, lost().with(func(h *history.Header) { h.Permits = 2 }).check(t), NoWrongRenewal, NotApplicable, 0)
 	session := renewed().with(func(h *history.Header) { h.Session = true }).try("w1", "a", 10, 11, history.Event{Type: history.OK}).
 		try("w2", "b", 120, 121, history.Event{Type: history.OK}).renew("a", 130, 131).release("a", 140, 141).notHeld("b", 150, 151)
-	want(t, session.check(t), NoWrongRenewal, Valid, 0)
+	want(t, session.check(t), NoWrongRenewal, NotApplicable, 0)
 	if r := lost().with(func(h *history.Header) { h.Renewed = false }).check(t); r.of(NoWrongRenewal).Verdict != "" {
 		t.Errorf("judged although no worker was to renew: %+v", r.of(NoWrongRenewal))
 	}

@@ -152,16 +152,22 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 			continue
 		}
 		ended := max(r.endUnrenewed(a, c.invoke).likely(), r.certainLeaseEnd(a)) <= granted
-		if ended && (c.invoke > granted || r.keepsOut(a, c, granted)) {
+		if !ended {
+			return nil // nor without any later renewal
+		}
+		if c.invoke > granted || r.keepsOut(a, c, granted) {
 			return c
 		}
 	}
 	return nil
 }
 
-// keepsOut says that no other worker can have been granted the lock at a time if the service had renewed it before:
-// the lease cannot have run out again, and nothing else can have ended the grant.
+// keepsOut says whether a renewal that the service applied before a time rules out that another worker was granted the
+// lock then: the lease cannot have run out again, and nothing else can have ended the grant.
 func (r *run) keepsOut(a *attempt, c *renewal, time int64) bool {
+	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= time {
+		return false
+	}
 	e := r.endOf(a)
 	return min(later(c.invoke, r.header.Lease)-e.allowance, e.lapse, e.release) > time
 }

@@ -30,8 +30,8 @@ RETURNING token`
 	leaseRenew = `UPDATE lockcheck_leases SET until = clock_timestamp() + $3 * interval '1 ms'
 WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 
-	// leaseUpsert is the one statement with which Vault and OpenBao take and renew the lock of their high
-	// availability in PostgreSQL: it also takes back a lease that is over.
+	// leaseUpsert is the one statement with which Vault and OpenBao take and renew their lock for high
+	// availability in PostgreSQL. It also takes back a lease that is over.
 	leaseUpsert = `INSERT INTO lockcheck_leases AS l VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms', 1)
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE l.owner = excluded.owner OR l.until <= clock_timestamp()`

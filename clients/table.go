@@ -305,8 +305,8 @@ func postgresLocks() []Info {
 		session.as("postgres-xact", "PostgreSQL: pg_advisory_xact_lock, a transaction around the section", func(i *Info) { i.Open = openPostgresXact }),
 		session.as("postgres-row", "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section", func(i *Info) { i.Open = openPostgresRow }),
 		lease,
-		lease.as("postgres-upsert", "as postgres-lease, renewed by the statement that acquires", func(i *Info) {
-			i.Naive, i.Open = "a renewal takes back a lease that is over, whoever had the lock since", openPostgresUpsert
+		lease.as("postgres-upsert", "postgres-lease with a renewal by upsert", func(i *Info) {
+			i.Naive, i.Open = "a renewal takes back an expired lease even if another worker has held the lock since", openPostgresUpsert
 		}),
 		{
 			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",

@@ -99,15 +99,24 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 	case checker.FactUntrueLosses:
 		return fmt.Sprintf("%d of %s were untrue: the release succeeded afterwards", f.N, count(f.Of, "reported loss", "reported losses"))
 	case checker.FactLossesTrue:
+		if f.N == 0 {
+			return "no loss was reported whose truth the history shows"
+		}
 		return count(f.N, "reported loss", "reported losses") + ", none known to be untrue"
 	case checker.FactIdleLocks:
 		return fmt.Sprintf("the lock was idle after %d of %s for more than %s, though a worker asked for it", f.N, count(f.Of, "release", "releases"), length(checker.OutageGap))
 	case checker.FactHandedOver:
+		if f.N == 0 {
+			return "no lock was released while a worker waited for it and no fault was near"
+		}
 		return count(f.N, "release", "releases") + " while another worker asked for the lock, none followed by idle time of more than " + length(checker.OutageGap)
 	case checker.FactLateFailovers:
 		return fmt.Sprintf("%d of %s took longer than %s, though another worker asked for the lock and could reach the servers", f.N, count(f.Of, "failover", "failovers"), length(f.Length))
 	case checker.FactFailovers:
-		return count(f.N, "failover", "failovers") + ", none of more than " + length(f.Length)
+		if f.N == 0 {
+			return "no holder was silent while another worker waited for its lock"
+		}
+		return count(f.N, "failover", "failovers") + ", none longer than " + length(f.Length)
 	case checker.FactTokensWrong:
 		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:
@@ -240,7 +249,7 @@ func (p presenter) aboutRun(f checker.Fact) string {
 		return fmt.Sprintf("the resource refused reads in %s (guard %s), although the lock was granted: %s",
 			count(f.N, "hold", "holds"), p.header.Guard, count(f.Of, "release succeeded", "releases succeeded"))
 	case checker.FactIgnoredNothing:
-		return "--" + checker.IgnoreFailedAcquire + " was never tried, because no acquire failed: the servers must be silent for longer than a client waits, as with --nemesis pause:majority --pause 8s"
+		return "--" + checker.IgnoreFailedAcquire + " had no effect, because no acquire failed: the servers must be silent for longer than a client waits, as with --nemesis pause:majority --pause 8s"
 	case checker.FactRunFailed:
 		return explained("the run failed", joined(strings.Split(f.Said, "\n")...))
 	case checker.FactHistoryEnds:

@@ -162,11 +162,11 @@ func (p presenter) waits(i checker.Incident) string {
 	case checker.KindNothingButErrors:
 		return fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", since, name(i.Workers, 0), length(between(i)))
 	case checker.KindLateFailover:
-		return fmt.Sprintf("%s was silent with %s, and nobody else was granted it for %s, though another worker asked for it and could reach the servers", name(i.Workers, 0), i.Key, length(i.Figures.Length))
+		return fmt.Sprintf("%s fell silent while it held %s; no other worker was granted it for %s, though one asked and could reach the servers", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 	case checker.KindUntrueLoss:
 		return fmt.Sprintf("%s was told that it had lost %s, yet its release succeeded %s later, and nobody else had been granted the lock", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 	case checker.KindIdleLock:
-		return fmt.Sprintf("%s released %s, and nobody was granted it for %s, though a worker asked for it", name(i.Workers, 0), i.Key, length(i.Figures.Length))
+		return fmt.Sprintf("%s released %s, and no worker was granted it for %s, though one asked for it", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 	}
 	return ""
 }

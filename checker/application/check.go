@@ -4,6 +4,7 @@ package application
 
 import (
 	"cmp"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )

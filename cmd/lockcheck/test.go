@@ -120,7 +120,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	}
 	s.tellFaultless(f, o.Schedule)
 	if o.Concurrency == 1 {
-		fmt.Fprintln(s.stderr, "lockcheck: a single worker competes with nobody, so the run cannot show that the lock keeps anybody out; write --concurrency 2 or more")
+		fmt.Fprintln(s.stderr, "lockcheck: a single worker has no competitor, so this run cannot show mutual exclusion; write --concurrency 2 or more")
 	}
 	if err := least("test-count", f.count, 1); err != nil {
 		return err

@@ -246,6 +246,8 @@ func requiredWhen(p checker.Property) string {
 		return "always"
 	case plain:
 		return "without a guard"
+	case required(history.Header{Renewed: true}):
+		return "if holders renew, without a guard"
 	case required(history.Header{Tokens: true}):
 		return "if the lock has fencing tokens"
 	case required(history.Header{Workload: history.WorkloadReadWrite}):

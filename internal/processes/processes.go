@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -99,12 +100,11 @@ func (m Mark) carriedBy(pid int) bool {
 }
 
 // environment returns the environment of a process, in which each variable ends with a zero byte. While execve(2)
-// loads a program, the kernel shows no environment, and a reader may get the first part of the old one only.
-// Such a text is read again a few times. Zombies and threads of the kernel have no environment, and no program.
+// loads a program, the kernel shows no environment. Such a text is read again a few times. Zombies and threads of the kernel have no environment, and no program.
 func environment(pid int) (text []byte) {
 	for range 10 {
 		var err error
-		text, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		text, err = readAtOnce(fmt.Sprintf("/proc/%d/environ", pid))
 		_, noProgram := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil || noProgram != nil || bytes.HasSuffix(text, []byte{0}) {
 			break
@@ -112,6 +112,29 @@ func environment(pid int) (text []byte) {
 		time.Sleep(time.Millisecond)
 	}
 	return text
+}
+
+// readAtOnce reads a file by one read(2), between whose parts no other program can be executed.
+func readAtOnce(path string) ([]byte, error) {
+	for size := 64 << 10; ; size *= 2 {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size)
+		n, err := file.Read(text)
+		_ = file.Close() // it was only read
+		if n < size {
+			return text[:n], ignoreEOF(err)
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // family lists the processes that carry the mark and their descendants, parents first. Descendants are included

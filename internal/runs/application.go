@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/checker/application"
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
@@ -97,6 +98,9 @@ func OutlineOfApplication(o ApplicationOptions) (Outline, error) {
 
 func prepareApplication(o ApplicationOptions) (*appTest, error) {
 	t := &appTest{ApplicationOptions: o}
+	if err := checkRequired(o.Require, application.Properties()); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Pause < 0:
 		return nil, BadFlag("pause", t.Pause, "it must not be negative")

@@ -91,9 +91,18 @@ func (t *test) checkValues() error {
 			return BadFlag("image", name, "lock %s does not use that image%s", t.Lock, t.imageHint(name))
 		}
 	}
-	for _, property := range t.Require {
-		if !slices.Contains(checker.Properties(), checker.Property(property)) {
-			return BadFlag("require", property, "no such property%s", spelling.Hint(property, propertyNames()))
+	return checkRequired(t.Require, checker.Properties())
+}
+
+// checkRequired refuses names of properties that a test does not judge.
+func checkRequired(names []string, judged []checker.Property) error {
+	var known []string
+	for _, p := range judged {
+		known = append(known, string(p))
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return BadFlag("require", name, "no such property%s", spelling.Hint(name, known))
 		}
 	}
 	return nil
@@ -158,12 +167,4 @@ func (t *test) imageHint(name string) string {
 		return ": it needs none"
 	}
 	return spelling.Hint(name, []string{t.spec.Image})
-}
-
-func propertyNames() []string {
-	var names []string
-	for _, p := range checker.Properties() {
-		names = append(names, string(p))
-	}
-	return names
 }

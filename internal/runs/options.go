@@ -235,7 +235,7 @@ func OutlineOf(o Options) (Outline, error) {
 
 // requires says whether the verdict rests on a property.
 func (t *test) requires(p checker.Property) bool {
-	h := history.Header{Guard: t.Guard, Workload: t.Workload, Lock: t.info.Name, Tokens: t.info.Token != "", Require: t.Require}
+	h := history.Header{Guard: t.Guard, Workload: t.Workload, Lock: t.info.Name, Tokens: t.info.Token != "", Renewed: t.AnyUse(func(u workloads.Use) bool { return u.Renew }), Require: t.Require}
 	return slices.Contains(checker.Required(h), p)
 }
 

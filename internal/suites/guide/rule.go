@@ -13,7 +13,8 @@ import (
 	"lockcheck/nemesis"
 )
 
-// passedOnLate says whether the lock of a silent holder passed on later than the liveness checker allows. That
+// passedOnLate says whether the lock of a silent holder passed on later than the liveness checker allows, or than a
+// run allowed that required prompt failovers. That
 // checker judges only what is left after the faults, so it cannot see a lease that a moved clock extends.
 // Other delays do not count: they come from unreachable servers or a busy machine.
 func (r Run) passedOnLate() bool {

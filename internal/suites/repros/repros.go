@@ -57,7 +57,7 @@ type Reproduction struct {
 // leaves out is as in runs.Options, or in runs.ApplicationOptions if there is an Application.
 type Setup struct {
 	Application   `yaml:",inline"`
-	Require       []string `yaml:"require,omitempty,flow"` // properties that are judged, and required, only if they are named
+	Require       []string `yaml:"require,omitempty,flow"` // properties required in addition to the usual ones
 	Lock          string   `yaml:"lock,omitempty"`
 	Version       string   `yaml:"version,omitempty"` // of the servers
 	Nodes         int      `yaml:"nodes,omitempty"`
