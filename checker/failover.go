@@ -102,8 +102,8 @@ func (r *run) silentUntil(o failover) int64 {
 	return until
 }
 
-// awaited returns for how long another worker asked for the key of a hold and could have been granted it: that worker
-// ran and could reach its servers, and nobody can have held the key without knowing.
+// awaited returns for how long another worker asked for the key of a hold, ran, and could reach its servers. The time
+// counts even if an acquire of unknown outcome may have been granted the key: nobody could work under that grant.
 func (r *run) awaited(h *attempt, from, to int64) time.Duration {
 	var free []span
 	for name, w := range r.byWorker {
@@ -119,8 +119,7 @@ func (r *run) awaited(h *attempt, from, to int64) time.Duration {
 		asked := within(span{from, to}, r.wanted(attempts, from))
 		free = append(free, uncovered(asked, united(append(w.cutOffs.in(from, to), meeting(w.stops, from, to)...)))...)
 	}
-	perhaps, _ := r.perhapsHeld(r.byKey[h.key])
-	return time.Duration(total(uncovered(united(free), united(slices.Concat(r.stalls, perhaps)))))
+	return time.Duration(total(uncovered(united(free), united(r.stalls))))
 }
 
 // sharedBeyond says whether another reader rightly kept the lock of a shared hold from passing on. That
