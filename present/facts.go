@@ -93,7 +93,7 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 	case checker.FactWrongRenewals:
 		return count(f.N, "renewal", "renewals") + " succeeded after another worker had been granted the lock"
 	case checker.FactNoRenewal:
-		return "no renewal was acknowledged"
+		return "no renewal was acknowledged whose lease is on record"
 	case checker.FactRenewals:
 		return count(f.N, "renewal", "renewals") + ", none after another worker had been granted the lock"
 	case checker.FactUntrueLosses:

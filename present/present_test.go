@@ -120,7 +120,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactNoRelease}, "no release was acknowledged"},
 		{leased(), checker.Fact{Kind: checker.FactReleases, N: 1}, "1 release, none while another worker held the lock"},
 		{leased(), checker.Fact{Kind: checker.FactWrongRenewals, N: 2}, "2 renewals succeeded after another worker had been granted the lock"},
-		{leased(), checker.Fact{Kind: checker.FactNoRenewal}, "no renewal was acknowledged"},
+		{leased(), checker.Fact{Kind: checker.FactNoRenewal}, "no renewal was acknowledged whose lease is on record"},
 		{leased(), checker.Fact{Kind: checker.FactRenewals, N: 1}, "1 renewal, none after another worker had been granted the lock"},
 		{leased(), checker.Fact{Kind: checker.FactUntrueLosses, N: 1, Of: 2}, "1 of 2 reported losses were untrue: the release succeeded afterwards"},
 		{leased(), checker.Fact{Kind: checker.FactLossesTrue, N: 1}, "1 reported loss, none known to be untrue"},
