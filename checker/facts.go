@@ -32,9 +32,9 @@ const (
 	FactNoExpiredGrant  FactKind = "no-expired-grant"
 	FactWrongReleases   FactKind = "wrong-releases" // N
 	FactNoRelease       FactKind = "no-release"
-	FactReleases        FactKind = "releases"       // N, none of them wrong
-	FactWrongRenewals   FactKind = "wrong-renewals" // N
-	FactNoRenewal       FactKind = "no-renewal"     // none acknowledged, or only of sessions that are renewed without a record
+	FactReleases        FactKind = "releases"         // N, none of them wrong
+	FactWrongRenewals   FactKind = "wrong-renewals"   // N
+	FactNoRenewal       FactKind = "no-renewal"       // none acknowledged, or only of sessions that are renewed without a record
 	FactRenewals        FactKind = "renewals"         // N, none of them wrong
 	FactUntrueLosses    FactKind = "untrue-losses"    // N of Of losses that the service reported
 	FactLossesTrue      FactKind = "losses-true"      // N
