@@ -78,6 +78,7 @@ func (b *builder) finish(cutOff int) *run {
 	r.applyFaults()
 	for _, w := range r.byWorker {
 		r.orderAttempts(w)
+		r.findResumed(w)
 	}
 	r.extendByAccesses()
 	granted := 0
@@ -191,6 +192,27 @@ func (r *run) orderAttempts(w *actor) {
 		a.deadline = min(dead, cmp.Or(again[a.key], math.MaxInt64))
 		if r.header.Reentrant <= 1 {
 			again[a.key] = a.acquire.invoke
+		}
+	}
+}
+
+// findResumed finds the grants that a service gave again. A worker whose release was lost and that asks again still
+// has its record at some services, such as the key of an etcd session, and then gets the same token. It holds the
+// same grant, which is no second use of the token.
+func (r *run) findResumed(w *actor) {
+	last := make(map[key]*attempt)
+	for _, a := range w.attempts {
+		if before := last[a.key]; a.granted() && a.token != 0 && before != nil && before.token == a.token {
+			again := a.extend()
+			again.resumes, again.again = before.sameGrant(), before.timesResumed()+1
+		}
+		if a.granted() {
+			last[a.key] = a
+		}
+		for c := range a.releases {
+			if c.ok() || c.failed() { // the service has answered that the grant is gone
+				delete(last, a.key)
+			}
 		}
 	}
 }

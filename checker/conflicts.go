@@ -48,7 +48,7 @@ func (b *block) fold(s step) {
 
 // before says whether b must come before c.
 func (b *block) before(c *block, fenced bool) bool {
-	return b.first < c.last || fenced && b.token != 0 && c.token != 0 && b.token <= c.token
+	return b.first < c.last || fenced && b.token != 0 && c.token != 0 && b.ranksBefore(c.attempt)
 }
 
 // blocksOf returns the blocks of a key, and the number of their steps.
@@ -200,7 +200,9 @@ func newQueue(r *run, blocks []block) *queue {
 		}
 	}
 	sorted(q.byLast, func(i, j int32) int { return cmp.Compare(blocks[i].last, blocks[j].last) })
-	sorted(q.byToken, func(i, j int32) int { return cmp.Compare(blocks[i].token, blocks[j].token) })
+	sorted(q.byToken, func(i, j int32) int {
+		return cmp.Or(cmp.Compare(blocks[i].token, blocks[j].token), cmp.Compare(blocks[i].timesResumed(), blocks[j].timesResumed()))
+	})
 	return q
 }
 
@@ -224,7 +226,7 @@ func (q *queue) clash() (*block, *block) {
 		switch {
 		case free(c):
 			q.gone[c] = true
-		case free(t) && (t2 < 0 || q.blocks[t].token < q.blocks[t2].token):
+		case free(t) && (t2 < 0 || !q.blocks[t2].ranksBefore(q.blocks[t].attempt)):
 			q.gone[t] = true
 		case free(m) && !(q.fenced && q.blocks[m].token != 0):
 			q.gone[m] = true

@@ -211,10 +211,10 @@ func (h highest) with(t tokens, i int32) tokens {
 	return t
 }
 
-// mustExceed says that the token of b is wrong if a was before b. A worker that takes a reentrant lock again
-// gets the same token, which is right.
+// mustExceed says that the token of b is wrong if a was before b. A worker that takes a reentrant lock again, or is
+// given the grant again that it could not release, gets the same token, which is right.
 func (r *run) mustExceed(b, a stamped) bool {
-	again := r.header.Reentrant > 1 && a.worker == b.worker && a.token == b.token
+	again := a.token == b.token && (a.sameGrant() == b.sameGrant() || r.header.Reentrant > 1 && a.worker == b.worker)
 	return b.token <= a.token && !again
 }
 

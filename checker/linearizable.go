@@ -60,6 +60,7 @@ type step struct {
 	grant     grant
 	worker    worker
 	token     uint64 // of an acquire, 0 if unknown
+	resumed   bool   // the acquire may get the highest token again
 	call, ret int64
 }
 
@@ -135,7 +136,7 @@ func (r *run) mayHaveTakenEffect(a *attempt) bool {
 func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	return func(yield func(step) bool) {
 		forever := r.end + 1
-		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, shared: a.shared, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, shared: a.shared, resumed: a.timesResumed() > 0, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
 		end := stepEnd
 		if !a.granted() {
 			s.ret, s.open = forever, true
@@ -208,7 +209,8 @@ func (r *run) mutex() porcupine.Model {
 func apply(s lockState, o step, fenced bool) (bool, lockState) {
 	switch o.kind {
 	case stepAcquire:
-		if s.holder != 0 || fenced && o.token != 0 && o.token <= s.highest {
+		stale := o.token < s.highest || o.token == s.highest && !o.resumed
+		if s.holder != 0 || fenced && o.token != 0 && stale {
 			return false, s
 		}
 		return true, lockState{o.grant, max(s.highest, o.token)}

@@ -227,7 +227,7 @@ func (o *oracle) tokens() {
 		x, y := o.truth.Grants[v.Grants[0]], o.truth.Grants[v.Grants[1]]
 		found[v.Grants[1]] = true
 		inTurn := o.record.byID[x.ID].answered < o.record.byID[y.ID].asked && y.Token < x.Token
-		if !inTurn && y.Token != x.Token && !(y.Order > x.Order && y.Token < x.Token) || o.truth.Wrong["token"]+o.truth.Wrong["double"] == 0 {
+		if !inTurn && y.Token != x.Token && !(y.Order > x.Order && y.Token < x.Token) || o.truth.Wrong["token"]+o.truth.Wrong["double"]+o.truth.Wrong["sticky"] == 0 {
 			o.fail("token not wrong", "%v: %+v %+v", v, *x, *y)
 		}
 	}
@@ -235,7 +235,7 @@ func (o *oracle) tokens() {
 		holds := o.record.holds(key)
 		for _, b := range holds {
 			for _, a := range holds {
-				again := a.worker == b.worker && a.token == b.token && o.world.Reentrant > 1
+				again := a.worker == b.worker && a.token == b.token && (o.world.Reentrant > 1 || givenAgain(o.record.grants, b))
 				if a.token != 0 && b.token != 0 && a.answered < b.asked && b.token <= a.token && !again && !found[b.id] {
 					o.fail("wrong token missed", "%s %d after %s %d", b.id, b.token, a.id, a.token)
 				}

@@ -297,3 +297,15 @@ func (r *record) together() (pairs [][2]*attempted) {
 	}
 	return pairs
 }
+
+// givenAgain says whether a grant can be one that its worker had before and never learned to be over. all are the
+// grants of its key.
+func givenAgain(all []*attempted, g *attempted) bool {
+	mine := func(a *attempted) bool { return a.worker == g.worker && a.key == g.key && a.asked < g.asked }
+	answered := func(c operation) bool { return c.outcome == history.OK || c.outcome == history.Fail }
+	return slices.ContainsFunc(all, func(before *attempted) bool {
+		return mine(before) && before.granted() && before.token == g.token && !slices.ContainsFunc(all, func(a *attempted) bool {
+			return mine(a) && a.asked >= before.asked && slices.ContainsFunc(a.releases, answered)
+		})
+	})
+}

@@ -149,6 +149,10 @@ type rare struct {
 	renewed  int64   // invocation of the last acknowledged renewal, 0 for none
 	releases []*call // after the first one
 	lost     []notification
+	// resumes is the first grant of the worker that the service gave again, because no release of it arrived; nil
+	// for a grant of its own. again counts the grants given again so far, from 1.
+	resumes *attempt
+	again   int
 }
 
 // call is one operation of a worker.
@@ -192,6 +196,31 @@ func (c *call) failed() bool  { return c.outcome == failed }
 func (c *call) unknown() bool { return !c.ok() && !c.failed() }
 
 func (a *attempt) granted() bool { return a.asked && a.acquire.ok() }
+
+// sameGrant is the grant that the service gave with this one, perhaps again.
+func (a *attempt) sameGrant() *attempt {
+	if a.rare == nil || a.rare.resumes == nil {
+		return a
+	}
+	return a.rare.resumes
+}
+
+// timesResumed counts the times that the service had given the grant before.
+func (a *attempt) timesResumed() int {
+	if a.rare == nil {
+		return 0
+	}
+	return a.rare.again
+}
+
+// ranksBefore says whether the tokens of two grants put a before b. Grants with one token are in both orders, which
+// no service may give, unless they are the same grant.
+func (a *attempt) ranksBefore(b *attempt) bool {
+	if a.token != b.token || a.sameGrant() != b.sameGrant() {
+		return a.token <= b.token
+	}
+	return a.timesResumed() < b.timesResumed()
+}
 
 func (a *attempt) renewals() []*renewal {
 	if a.rare == nil {

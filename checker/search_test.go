@@ -208,7 +208,7 @@ func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool
 	case nested && (mine >= n.header.Reentrant || fenced && token != 0 && token != o.token):
 		return s, false
 	case n.grants[o.grant].shared && writers == 0: // shared with other readers
-	case !nested && (holders >= max(1, n.header.Permits) || fenced && o.token <= s.highest):
+	case !nested && (holders >= max(1, n.header.Permits) || fenced && o.token <= s.highest && !(o.token == s.highest && givenAgain(n.grants, n.grants[o.grant]))):
 		return s, false
 	}
 	s.held |= bit

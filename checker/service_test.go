@@ -20,6 +20,13 @@ func TestFencing(t *testing.T) {
 		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
 			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
 	}
+	again := func(first uint64, more func(*script)) *script {
+		s := tokens(newScript().acquireToken("w1", "a", 10, 11, first).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w1", "b", 30, 31, 1))
+		if more != nil {
+			more(s)
+		}
+		return s
+	}
 	reentrant := func(s *script) *script { return s.with(func(h *history.Header) { h.Reentrant = 2 }) }
 	nested := func(inner, next uint64) *script {
 		return reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w1", "b", 12, 13, inner).
@@ -57,6 +64,16 @@ func TestFencing(t *testing.T) {
 		{"none known", pair(0, 0), Undecided, 0, Valid},
 		{"equal and concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 1).release("a", 40, 41).acquireToken("w2", "b", 30, 32, 1).release("b", 32, 33)), Violation, 1, Violation},
 		{"decreasing but concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 2).release("a", 40, 41).acquireToken("w2", "b", 20, 22, 1).release("b", 25, 27)), Valid, 0, Valid},
+		// A worker whose release was lost has its record still, and is given the same grant again.
+		{"equal, given again", again(1, nil), Valid, 0, Valid},
+		{"equal, given again twice", again(1, func(s *script) {
+			s.do(history.Release, "b", 40, 41, history.Event{Type: history.Info}).acquireToken("w1", "c", 50, 51, 1)
+		}), Valid, 0, Valid},
+		{"equal after a release", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).release("a", 20, 21).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
+		{"equal after the grant was gone", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).notHeld("a", 20, 21).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
+		{"lower than before a lost release", again(2, nil), Violation, 1, Violation},
+		{"equal, after another worker's", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).
+			acquireToken("w2", "x", 22, 23, 2).release("x", 24, 25).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
 		{"no tokens", newScript().acquireToken("w1", "a", 10, 11, 0), NotApplicable, 0, Valid},
 		{"two keys", tokens(newScript().acquireToken("w1", "a", 10, 11, 5).try("w2", "b", 20, 21, history.Event{Type: history.OK, Token: 5}, "k1")), Valid, 0, Valid},
 	} {

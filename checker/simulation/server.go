@@ -186,7 +186,12 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 		session.until, session.fairEnd = v.time()+s.Lease, s.now+s.Lease
 		s.after(s.Lease, v.expire)
 	}
+	own := slices.IndexFunc(l.holders, func(other *claim) bool { return other.worker == w && other.session == session })
 	switch {
+	case s.Resumes && s.Permits == 1 && s.Reentrant == 1 && own >= 0:
+		c.token = l.holders[own].token
+		v.end(l, l.holders[own], Resumed)
+		v.grant(l, c)
 	case v.hasSlot(l, c) && (len(l.queue) == 0 || len(l.holders) > 0 && l.holders[0].worker == w):
 		if !s.Queue && s.Reentrant == 1 && s.chance(s.Loss/4) {
 			v.undo(l, c)

@@ -12,6 +12,7 @@ const (
 	Undone       End = "undone"       // granted for a moment, and refused to its worker
 	Stepped      End = "stepped"      // a clock that was moved ended its lease early
 	Wiped        End = "wiped"        // the server lost its data
+	Resumed      End = "resumed"      // its worker was given it again, after a release that did not arrive
 	Taken        End = "taken"        // removed by the release or the renewal of another grant
 	Early        End = "early"        // its lease was cut short
 	Forgotten    End = "forgotten"    // the service dropped it

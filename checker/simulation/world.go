@@ -41,6 +41,8 @@ type World struct {
 	Faults []string // kinds that the nemesis may inflict
 	Most   int      // maximal number of faults
 	Wipes  bool     // a killed server forgets its leases
+	// Resumes: a worker that asks for the lock in the session in which it has it is given the same grant again.
+	Resumes bool
 	Bugs
 }
 
@@ -114,6 +116,7 @@ func Random(rng *rand.Rand, right bool) World {
 		w.Faults = w.Faults[:1]
 	}
 	w.Wipes = is(0.3)
+	w.Resumes = w.Session && w.OldSession && is(0.5)
 	if !right {
 		w.Bugs = randomBugs(rng)
 	}
