@@ -206,15 +206,31 @@ func (r *run) findResumed(w *actor) {
 			again := a.extend()
 			again.resumes, again.again = before.sameGrant(), before.timesResumed()+1
 		}
-		if a.granted() {
+		switch {
+		case a.granted() && a.mayBeKept():
 			last[a.key] = a
-		}
-		for c := range a.releases {
-			if c.ok() || c.failed() { // the service has answered that the grant is gone
-				delete(last, a.key)
-			}
+		case a.granted(), a.busy, a.answeredRelease(): // the service says that the worker does not have it
+			delete(last, a.key)
 		}
 	}
+}
+
+// mayBeKept says whether the service may still have the grant on record when its worker no longer uses it: no release
+// was sent, or none was answered, and the service never answered that the grant was gone. A notification of a loss
+// is no such answer, because it may be untrue.
+func (a *attempt) mayBeKept() bool {
+	refused := slices.ContainsFunc(a.renewals(), func(r *renewal) bool { return r.failed() })
+	return !a.answeredRelease() && !a.expired && !refused
+}
+
+// answeredRelease says whether the service has answered a release, so that the grant is gone.
+func (a *attempt) answeredRelease() bool {
+	for c := range a.releases {
+		if !c.unknown() {
+			return true
+		}
+	}
+	return false
 }
 
 // indexAttempts computes when each attempt of a worker asked for the lock or held it. It also computes the holds

@@ -304,8 +304,12 @@ func givenAgain(all []*attempted, g *attempted) bool {
 	mine := func(a *attempted) bool { return a.worker == g.worker && a.key == g.key && a.asked < g.asked }
 	answered := func(c operation) bool { return c.outcome == history.OK || c.outcome == history.Fail }
 	return slices.ContainsFunc(all, func(before *attempted) bool {
-		return mine(before) && before.granted() && before.token == g.token && !slices.ContainsFunc(all, func(a *attempted) bool {
-			return mine(a) && a.asked >= before.asked && slices.ContainsFunc(a.releases, answered)
-		})
+		if !mine(before) || !before.granted() || before.token != g.token {
+			return false
+		}
+		return !slices.ContainsFunc(before.renewals, func(c operation) bool { return c.outcome == history.Fail }) &&
+			!slices.ContainsFunc(all, func(a *attempted) bool {
+				return mine(a) && a.asked >= before.asked && slices.ContainsFunc(a.releases, answered)
+			})
 	})
 }

@@ -213,8 +213,8 @@ func (a *attempt) timesResumed() int {
 	return a.rare.again
 }
 
-// ranksBefore says whether the tokens of two grants put a before b. Grants with one token are in both orders, which
-// no service may give, unless they are the same grant.
+// ranksBefore says whether the tokens of two grants put a before b. Two grants with one token precede each other,
+// which is a conflict unless they are the same grant.
 func (a *attempt) ranksBefore(b *attempt) bool {
 	if a.token != b.token || a.sameGrant() != b.sameGrant() {
 		return a.token <= b.token

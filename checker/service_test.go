@@ -71,6 +71,10 @@ func TestFencing(t *testing.T) {
 		}), Valid, 0, Valid},
 		{"equal after a release", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).release("a", 20, 21).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
 		{"equal after the grant was gone", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).notHeld("a", 20, 21).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
+		{"equal after a refused renewal", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).do(history.Renew, "a", 14, 15, history.Event{Type: history.Fail}).
+			do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
+		{"equal after the lock was busy", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).
+			try("w1", "x", 22, 23, history.Event{Type: history.Fail, Error: history.Busy}).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},
 		{"lower than before a lost release", again(2, nil), Violation, 1, Violation},
 		{"equal, after another worker's", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).
 			acquireToken("w2", "x", 22, 23, 2).release("x", 24, 25).acquireToken("w1", "b", 30, 31, 1)), Violation, 1, Violation},

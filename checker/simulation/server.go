@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -189,6 +190,9 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 	own := slices.IndexFunc(l.holders, func(other *claim) bool { return other.worker == w && other.session == session })
 	switch {
 	case s.Resumes && s.Permits == 1 && s.Reentrant == 1 && own >= 0:
+		if askedBefore(g, l.holders[own].Grant) {
+			return // the worker no longer waits for an answer
+		}
 		c.token = l.holders[own].token
 		v.end(l, l.holders[own], Resumed)
 		v.grant(l, c)
@@ -208,6 +212,11 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 	default:
 		reply(history.Event{Type: history.Fail, Error: history.Busy, Holder: v.seen(l)})
 	}
+}
+
+// askedBefore says whether a worker asked for a before it asked for b, by the numbers in their IDs.
+func askedBefore(a, b *Grant) bool {
+	return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) < 0
 }
 
 // seen is the holder that a busy answer names.
