@@ -64,6 +64,9 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: flagFor(h, cause, remedy.Change),
 				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce, helps: o.Helps(),
 			}
+			if remedy.Name == remedies.Fence && r.Finding(checker.FencingOrder).Verdict == checker.Violation {
+				advice.Lacks, advice.helps = "gave tokens that did not increase", false
+			}
 			for _, name := range o.Experiments(h.Lock) {
 				advice.Shown = append(advice.Shown, ShownBy{name, remedies.Command(name), remedies.OnDocker(name)})
 			}

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,19 @@ func TestRemedies(t *testing.T) {
 		if all := adviceFor(h, other); len(all) > 0 {
 			t.Errorf("%s: %+v", name, all)
 		}
+	}
+}
+
+// TestFenceWithWrongTokens: a fence compares tokens, so it is no remedy where they did not increase.
+func TestFenceWithWrongTokens(t *testing.T) {
+	fence := func(tokens checker.Verdict) RemedyAdvice {
+		h, r := pausedRun()
+		r.Findings = append(r.Findings, checker.Finding{Property: checker.FencingOrder, Verdict: tokens})
+		all := adviceFor(h, r)
+		return all[slices.IndexFunc(all, func(a RemedyAdvice) bool { return a.Remedy == remedies.Fence })]
+	}
+	if right, wrong := fence(checker.Valid), fence(checker.Violation); !right.helps || right.Lacks != "" || wrong.helps || wrong.Lacks == "" {
+		t.Errorf("with right tokens %+v, with wrong ones %+v", right, wrong)
 	}
 }
 
