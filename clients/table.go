@@ -146,7 +146,8 @@ func redisLocks() []Info {
 		redis.as("redis-unsafe-release", "one Redis: SET NX PX, release by plain DEL", func(i *Info) {
 			i.Naive, i.Open = "a late release removes the lock of somebody else", openRedisUnsafeRelease
 		}),
-		redis.as("redis-aof", "as redis, on a Redis that writes each change to its disk before it answers", func(i *Info) { i.Servers = "redis-aof" }),
+		redis.as("redis-aof", "as redis, on a Redis that syncs each change to its disk before it answers", func(i *Info) { i.Servers = "redis-aof" }),
+		redis.as("redis-aof-everysec", "as redis-aof, but synced only once a second, Redis' default for append-only files", func(i *Info) { i.Servers = "redis-aof-everysec" }),
 		failover,
 		failover.as("redis-wait", "as redis-failover; a grant counts only when WAIT says that a replica has it", func(i *Info) { i.Open = openRedisWait }),
 		cluster,

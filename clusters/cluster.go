@@ -66,6 +66,8 @@ type Server struct {
 	NoClock error
 	// NoWipe says why the server cannot be restarted with an empty disk; nil if it can.
 	NoWipe error
+	// Data returns the folder of the server's data; nil for Place.Folder.
+	Data func(Place) string
 	// Later servers start when the others are ready.
 	Later bool
 	// Hidden servers are not given to clients, which reach them through the other servers.
@@ -123,7 +125,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 func Table() []Spec {
 	return []Spec{
 		memorySpec("memory", textbook), memory5Spec(), memorySpec("memory-semaphore", withoutTokens), queueSpec(), noneSpec(), redisSpec("redis", "redis", 1), redisSpec("redis5", "redis", 5, 3),
-		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), redisSpec("valkey", "valkey", 1), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
+		redisAOFSpec("redis-aof", "always"), redisAOFSpec("redis-aof-everysec", "everysec"), redisFailoverSpec(), redisClusterSpec("redis"), redisSpec("valkey", "valkey", 1), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
 		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(),
 	}
 }
@@ -165,6 +167,8 @@ type Request struct {
 	Meanwhile func(context.Context, Cluster) error
 	// Failed is called with a cluster that did not start, before it is removed; nil for nothing.
 	Failed func(Cluster)
+	// PowerLoss: the servers run on disks that can lose power (see package disk). Only on Docker.
+	PowerLoss bool
 	// Lasting: programs can be started one after another under one name, in the same container. Only on Docker.
 	Lasting bool
 }

@@ -294,8 +294,11 @@ func nodeFolder(n int) string { return fmt.Sprintf("%s/n%d", sharedFolder, n+1) 
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 	n := c.place(node).N
 	args := append(c.request.Spec.probesFlag(n), "--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port))
-	if c.request.Spec.launched(n) {
+	if c.request.Spec.launched(n) || c.request.PowerLoss {
 		args = append(args, "--install", launcherPath)
+	}
+	if c.onDisk(node) {
+		args = append(args, "--disk", string(powerSwitch(node)))
 	}
 	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.images[n]))...)...); err != nil {
 		return err
@@ -322,6 +325,9 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	if launched { // the clock is that of the program, and not of its parent, which stamps what the program prints
 		command = node.launch(place, command, c.request.Spec.own[place.N])
 	}
+	if c.onDisk(node) {
+		command = append(c.disk(node).Launcher(launcherPath), command...)
+	}
 	if _, err := node.Wipe(ctx); err != nil {
 		return err
 	}
@@ -331,7 +337,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env: env, Mounts: mounts, Limits: c.request.Spec.Limits(place.N),
+		Env: env, Mounts: mounts, Mounting: c.onDisk(node), Limits: c.request.Spec.Limits(place.N),
 		Within: c.name(node.Name), Volumes: c.volumes(), Attach: launched,
 	})
 	if err != nil {

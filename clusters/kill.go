@@ -10,8 +10,13 @@ import (
 
 // Kill kills all processes of the node at once with SIGKILL. Their Exit says so, and is no failure of the run.
 func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
+	return n.end(ctx, func(ctx context.Context) (agent.Moment, error) { return n.Host.Signal(ctx, agent.Kill) })
+}
+
+// end ends all processes of the node by a call of its agent.
+func (n *Node) end(ctx context.Context, call func(context.Context) (agent.Moment, error)) (agent.Moment, error) {
 	before := n.killed.Swap(true) // the processes may end before the answer arrives
-	moment, err := n.Host.Signal(ctx, agent.Kill)
+	moment, err := call(ctx)
 	if err != nil && !unanswered(err) {
 		n.killed.Store(before)
 	}

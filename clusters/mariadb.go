@@ -22,6 +22,7 @@ func mariaSpec() Spec {
 func mariaServer() Server {
 	return Server{
 		Program: "mariadb", Port: mariaPort, Probes: mariaProbes(), NoWipe: errOtherDatabase,
+		Data:     func(p Place) string { return p.database(mariaData) },
 		Command:  mariaCommand,
 		Sysctls:  mariaSysctls(),
 		ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},

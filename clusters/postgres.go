@@ -47,6 +47,7 @@ func pgBouncerSpec() Spec {
 func postgresServer() Server {
 	return Server{
 		Program: "postgres", Port: postgresPort, Probes: postgresProbes(), NoWipe: errOtherDatabase,
+		Data: func(p Place) string { return p.database(postgresData) },
 		Command: func(p Place) []string {
 			return []string{
 				"postgres", "-D", p.database(postgresData), "-c", "listen_addresses=*",

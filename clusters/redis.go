@@ -11,12 +11,12 @@ func redisSpec(name, program string, nodes int, sizes ...int) Spec {
 	}
 }
 
-// redisAOFSpec is one Redis that writes everything to disk before it answers.
-func redisAOFSpec() Spec {
+// redisAOFSpec is one Redis with an append-only file, which it syncs as the policy says (appendfsync).
+func redisAOFSpec(name, policy string) Spec {
 	return Spec{
-		Name: "redis-aof", Nodes: 1, Image: "redis", Official: true,
+		Name: name, Nodes: 1, Image: "redis", Official: true,
 		Server: func(int) Server {
-			server := redisServer("redis", "--appendonly", "yes", "--appendfsync", "always")
+			server := redisServer("redis", "--appendonly", "yes", "--appendfsync", policy)
 			command := server.Command
 			server.Command = func(p Place) []string { return append(command(p), "--dir", p.Folder) }
 			server.NoWipe = nil

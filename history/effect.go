@@ -9,6 +9,7 @@ const (
 	Kill        = "kill"
 	Wipe        = "wipe"
 	Crash       = "crash"
+	PowerLoss   = "power-loss"
 	Clock       = "clock"
 	ClockStrobe = "clock-strobe"
 	ClockRate   = "clock-rate"
@@ -39,7 +40,7 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Stops}
 	case Kill, Wipe:
 		return []Effect{Ends}
-	case Crash:
+	case Crash, PowerLoss:
 		return []Effect{Ends, Cuts}
 	case Clock, ClockStrobe, ClockRate:
 		return []Effect{Steps}

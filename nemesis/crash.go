@@ -11,7 +11,7 @@ import (
 	"lockcheck/history"
 )
 
-// crash is a machine that loses power, which other machines are not told. Its network is cut before its
+// crash is a machine that dies, which other machines are not told. Its network is cut before its
 // processes are killed, so that the kernel cannot close their connections visibly. A server returns with its
 // network. A worker stays dead, but after healing its address refuses connections.
 type crash struct {
@@ -30,17 +30,17 @@ func crashKind() Kind {
 			}
 			return killed.Can(env, node)
 		},
-		New:    newCrash,
+		New:    func(env Environment, order Order) (Fault, error) { return newCrash(env, order), nil },
 		Random: randomPause,
 	}
 }
 
-func newCrash(env Environment, order Order) (Fault, error) {
+func newCrash(env Environment, order Order) *crash {
 	order.Cuts = make(map[*clusters.Node][]*clusters.Node)
 	for _, target := range order.Targets {
 		order.Cuts[target] = slices.DeleteFunc(env.Nodes(), func(n *clusters.Node) bool { return n == target })
 	}
-	return &crash{cut: cutBy(env, order), kill: &kill{env: env, targets: order.Targets}}, nil
+	return &crash{cut: cutBy(env, order), kill: &kill{env: env, targets: order.Targets}}
 }
 
 func (c *crash) Apply(ctx context.Context) (agent.Moment, error) {

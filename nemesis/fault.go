@@ -127,7 +127,7 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 // Kinds lists all kinds of faults.
 func Kinds() []Kind {
 	return []Kind{
-		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(),
+		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(), powerLossKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
 	}

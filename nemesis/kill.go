@@ -19,6 +19,8 @@ import (
 type kill struct {
 	env     Environment
 	targets []*clusters.Node
+	// losePower: the targets' disks lose power as well.
+	losePower bool
 }
 
 func killKind() Kind {
@@ -48,7 +50,12 @@ func randomKill(rng *rand.Rand, _ Environment, step *Step) {
 }
 
 func (k *kill) Apply(ctx context.Context) (agent.Moment, error) {
-	return eachNode(k.targets, func(node *clusters.Node) (agent.Moment, error) { return node.Kill(ctx) })
+	return eachNode(k.targets, func(node *clusters.Node) (agent.Moment, error) {
+		if k.losePower {
+			return node.LosePower(ctx)
+		}
+		return node.Kill(ctx)
+	})
 }
 
 // Prove waits until no process is left on the targets.

@@ -239,7 +239,7 @@ func TestPartitionAddresses(t *testing.T) {
 // With other traffic it has.
 func TestOneWayMet(t *testing.T) {
 	spec, _ := clusters.ByName("redis")
-	m := newMatrix(t, spec)
+	m := newMatrix(t, clusters.Request{Spec: spec})
 	for _, c := range []struct {
 		name string
 		busy bool

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"lockcheck/clusters/disk"
 	"lockcheck/history"
 )
 
@@ -41,4 +42,42 @@ func (Local) Files(_ context.Context, folder string) ([]string, error) {
 		names = append(names, entry.Name())
 	}
 	return names, err
+}
+
+// errNoPower is why a node's disk cannot lose power.
+var errNoPower = errors.New("the server is not on a disk that can lose power")
+
+// LosePower implements Host. The disk learns of the loss before the server ends, and acts when it has ended.
+func (l Local) LosePower(ctx context.Context) (Moment, error) {
+	if l.Disk == "" {
+		return Moment{}, errNoPower
+	}
+	if err := l.Disk.Off(ctx); err != nil {
+		return Moment{}, err
+	}
+	moment, err := l.Signal(ctx, Kill)
+	if err != nil { // the server lives on, and a later kill of it is no loss of power
+		err = errors.Join(err, l.Disk.On(context.WithoutCancel(ctx)))
+	}
+	return moment, err
+}
+
+// SyncDisk implements Host.
+func (l Local) SyncDisk(ctx context.Context) error {
+	if l.Disk == "" {
+		return nil
+	}
+	return l.Disk.Sync(ctx)
+}
+
+// Lost implements Host.
+func (l Local) Lost(context.Context) (disk.Report, error) {
+	if l.Disk == "" {
+		return disk.Report{}, errNoPower
+	}
+	report, err := l.Disk.Report()
+	if errors.Is(err, os.ErrNotExist) {
+		return report, ErrNoLoss
+	}
+	return report, err
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"lockcheck/clusters/disk"
 )
 
 // ErrNoAnswer is the error of Dial when nothing comes back at all. That is the effect of a cut; a refusal or a
@@ -19,6 +21,9 @@ var ErrRefused = errors.New("refused")
 
 // ErrNoLeader is the error of Leads for servers that have no leader.
 var ErrNoLeader = errors.New("none of these servers leads the others")
+
+// ErrNoLoss is the error of Lost while it is not known what the disk has forgotten.
+var ErrNoLoss = errors.New("the disk has not said what it forgot")
 
 // Host is a node on which faults can be inflicted.
 type Host interface {
@@ -59,6 +64,13 @@ type Host interface {
 	Wipe(ctx context.Context, folder string) (Moment, error)
 	// Files lists the names in a folder of the node.
 	Files(ctx context.Context, folder string) ([]string, error)
+
+	// LosePower ends all processes of the node as Signal does with Kill, and its disk forgets what is not durable.
+	LosePower(ctx context.Context) (Moment, error)
+	// SyncDisk makes durable what the server has written so far. It does nothing if the disk cannot lose power.
+	SyncDisk(ctx context.Context) error
+	// Lost returns what the disk forgot when the power was last lost. The error is ErrNoLoss until that is known.
+	Lost(ctx context.Context) (disk.Report, error)
 
 	// Ready asks the server whether it can serve. It is an error, too, if the server does not answer within
 	// some seconds.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
+	"lockcheck/clusters/disk"
 	"lockcheck/history"
 )
 
@@ -24,6 +26,8 @@ type Local struct {
 	ClockFile   string
 	ClockDriver ClockDriver
 	unmovable   error // why the driver does not work here
+	// Disk is where the power of the server's disk is switched off; "" if the disk cannot lose power.
+	Disk disk.Switch
 	// Probes and Address reach the server; zero on a node without a server.
 	Probes  Probes
 	Address string
@@ -37,10 +41,14 @@ var (
 )
 
 func (l Local) pids() ([]int, error) {
-	if l.PIDs == nil {
-		return everyProcess()
+	switch {
+	case l.PIDs != nil:
+		return l.PIDs()
+	case l.Disk != "":
+		pids, err := everyProcess()
+		return slices.DeleteFunc(pids, disk.IsProcess), err
 	}
-	return l.PIDs()
+	return everyProcess()
 }
 
 // Signal implements Host.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"lockcheck/clusters/disk"
 	"lockcheck/history"
 )
 
@@ -45,6 +46,8 @@ type reply struct {
 	Reading   Reading       `json:",omitzero"`
 	Text      string        `json:",omitempty"`
 	Span      time.Duration `json:",omitempty"`
+	NoLoss    bool          `json:",omitempty"` // the error is ErrNoLoss
+	Lost      disk.Report   `json:",omitzero"`
 }
 
 // ErrOtherClock is the error of every call to an agent whose monotonic clock is not ours. The times in a
@@ -82,7 +85,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // isAction says whether a method is an action.
 func isAction(method string) bool {
 	switch method {
-	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe":
+	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power":
 		return true
 	}
 	return false
@@ -134,6 +137,12 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Moment, err = host.Wipe(ctx, r.Target)
 	case "files":
 		answer.Names, err = host.Files(ctx, r.Target)
+	case "lose-power":
+		answer.Moment, err = host.LosePower(ctx)
+	case "sync-disk":
+		err = host.SyncDisk(ctx)
+	case "lost":
+		answer.Lost, err = host.Lost(ctx)
 	case "ready":
 		err = host.Ready(ctx)
 	case "version":
@@ -147,6 +156,7 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Error = err.Error()
 		answer.NoAnswer, answer.NoLeader = errors.Is(err, ErrNoAnswer), errors.Is(err, ErrNoLeader)
 		answer.Refused, answer.NoClock = errors.Is(err, ErrRefused), errors.Is(err, ErrClock)
+		answer.NoLoss = errors.Is(err, ErrNoLoss)
 	}
 	return answer
 }
@@ -273,6 +283,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 			return answer, ErrNoLeader
 		case answer.NoClock:
 			return answer, clockError(answer.Error)
+		case answer.NoLoss:
+			return answer, ErrNoLoss
 		case answer.Error != "":
 			return answer, errors.New(answer.Error)
 		}
@@ -405,6 +417,24 @@ func (r *Remote) Wipe(ctx context.Context, folder string) (Moment, error) {
 func (r *Remote) Files(ctx context.Context, folder string) ([]string, error) {
 	answer, err := r.call(ctx, request{Method: "files", Target: folder})
 	return answer.Names, err
+}
+
+// LosePower implements Host.
+func (r *Remote) LosePower(ctx context.Context) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "lose-power"})
+	return answer.Moment, err
+}
+
+// SyncDisk implements Host.
+func (r *Remote) SyncDisk(ctx context.Context) error {
+	_, err := r.call(ctx, request{Method: "sync-disk"})
+	return err
+}
+
+// Lost implements Host.
+func (r *Remote) Lost(ctx context.Context) (disk.Report, error) {
+	answer, err := r.call(ctx, request{Method: "lost"})
+	return answer.Lost, err
 }
 
 // Ready implements Host.

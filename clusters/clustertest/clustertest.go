@@ -125,7 +125,7 @@ const restVariable = "LOCKCHECK_REST"
 const Rest = "rest"
 
 // usual are the servers whose tests make test runs. make test-all also runs the others.
-var usual = []string{"redis", "redis5", "redis-aof", "etcd", "postgres"}
+var usual = []string{"redis", "redis5", "redis-aof", "redis-aof-everysec", "etcd", "postgres"}
 
 // inRing skips a test that does not belong to the ring that runs now.
 func inRing(t testing.TB, servers []string) {

@@ -41,7 +41,9 @@ type Spec struct {
 	Sysctls map[string]string
 	// Capabilities on top of Docker's default set.
 	Capabilities []string
-	Volumes      map[string]string // volume name to path in the container
+	// Mounting lets the container mount FUSE file systems. Its programs then start as root.
+	Mounting bool
+	Volumes  map[string]string // volume name to path in the container
 	// Mounts are paths of this machine, mounted read-only, as "source:target".
 	Mounts []string
 	// Limits bounds a user's container; nil for no limits.
@@ -60,6 +62,9 @@ type Limits struct {
 	// NewPrivileges lets programs gain privileges that their parents lack, as sudo does.
 	NewPrivileges bool
 }
+
+// fuseDevice is where a machine has FUSE.
+const fuseDevice = "/dev/fuse"
 
 // DefaultPIDs stops a program that forks without end, and is out of reach of servers that people run.
 const DefaultPIDs = 4096
@@ -185,8 +190,12 @@ func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Cont
 }
 
 func (s Spec) config() *container.Config {
+	user := "" // the image's
+	if s.Mounting {
+		user = "0"
+	}
 	return &container.Config{
-		Hostname: s.Hostname, Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,
+		User: user, Hostname: s.Hostname, Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,
 		OpenStdin: s.Attach, StdinOnce: s.Attach,
 		AttachStdin: s.Attach, AttachStdout: s.Attach, AttachStderr: s.Attach,
 		StopSignal: "SIGKILL",
@@ -215,6 +224,11 @@ func (s Spec) hostConfig() *container.HostConfig {
 		if !s.Limits.NewPrivileges {
 			host.SecurityOpt = []string{"no-new-privileges"}
 		}
+	}
+	if s.Mounting {
+		host.CapAdd = append(slices.Clone(host.CapAdd), "SYS_ADMIN")
+		host.Devices = []container.DeviceMapping{{PathOnHost: fuseDevice, PathInContainer: fuseDevice, CgroupPermissions: "rwm"}}
+		host.SecurityOpt = append(host.SecurityOpt, "apparmor=unconfined") // Docker's profile forbids every mount
 	}
 	for name, addresses := range s.Hosts {
 		for _, address := range addresses {

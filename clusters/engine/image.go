@@ -24,6 +24,7 @@ type Image struct {
 	Labels map[string]string
 	// Entrypoint and Command are what the image runs by default.
 	Entrypoint, Command []string
+	User                string // that the image's programs run as; "" for root
 	// Created is set only by ImagesWith and ImagesNamed.
 	Created time.Time
 }
@@ -55,6 +56,7 @@ func (e *Engine) Image(ctx context.Context, ref string) (found Image, ok bool, e
 	if info.Config != nil {
 		found.Labels = info.Config.Labels
 		found.Entrypoint, found.Command = info.Config.Entrypoint, info.Config.Cmd
+		found.User = info.Config.User
 	}
 	return found, true, nil
 }

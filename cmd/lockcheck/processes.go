@@ -12,6 +12,7 @@ import (
 	"lockcheck/clients/conformance"
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/disk"
 	"lockcheck/clusters/stage"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/application/ask"
@@ -29,7 +30,7 @@ func ownProcesses(s *system) []*cobra.Command {
 	return []*cobra.Command{
 		configured(s, "worker", workloads.RunWorker), configured(s, "resource", workloads.RunResource),
 		configured(s, "observer", workloads.RunObserver), configured(s, clientcheck.Command, conformance.Serve),
-		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), swarmPartCommand(s), holdCommand(s), replicaCommand(s),
+		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), diskCommand(), swarmPartCommand(s), holdCommand(s), replicaCommand(s),
 		configured(s, ask.Command, ask.Run), configured(s, appresource.Command, appresource.Run),
 		ownProcess(vdso.TraceCommand, func(context.Context) error { return vdso.Trace(s.stdin, s.stdout) }),
 		ownProcess(vdso.NowCommand, func(context.Context) error { return vdso.Now(s.stdin, s.stdout) }),
@@ -97,6 +98,7 @@ func agentCommand(s *system) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
 	cmd.Flags().StringVar(&probes, "probes", "", "how to probe the user's own servers, as JSON")
+	cmd.Flags().StringVar((*string)(&host.Disk), "disk", "", "switch of the server's disk")
 	cmd.Flags().StringVar(&install, "install", "", "where to put this binary for programs in other images")
 	cmd.Flags().IntVar(&server, "server", 0, "index of the server, from 0")
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
@@ -114,6 +116,24 @@ func launchCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, program []string) error { return vdso.Exec(clockFile, program) },
 	}
 	cmd.Flags().StringVar(&clockFile, "clock-file", "", "file with the offset of the program's clock")
+	return cmd
+}
+
+func diskCommand() *cobra.Command {
+	var config disk.Config
+	cmd := &cobra.Command{
+		Use: disk.Command, Hidden: true, Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, server []string) error {
+			code, err := disk.Run(config, server)
+			if err == nil && code != 0 {
+				err = &exitError{code: code} // silent, because the server has printed its own error
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&config.Folder, "folder", "", "folder of the server's data")
+	cmd.Flags().StringVar(&config.User, "user", "", "user that the server runs as")
+	cmd.Flags().StringVar((*string)(&config.Switch), "switch", "", "where the power is switched off")
 	return cmd
 }
 

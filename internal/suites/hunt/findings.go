@@ -105,11 +105,11 @@ type observer struct {
 	results checker.Results
 }
 
-// dataLost says whether a fault emptied a server's disk before at least one of the violations ended.
+// dataLost says whether a server's disk was emptied or lost power before at least one of the violations ended.
 func (v *observer) dataLost(found checker.Finding) bool {
 	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool {
 		before := func(i checker.Incident) bool { return f.Begin < max(i.From, i.To) }
-		return f.Applied && f.Kind == history.Wipe && (len(found.Violations) == 0 || slices.ContainsFunc(found.Violations, before))
+		return f.Applied && (f.Kind == history.Wipe || f.Kind == history.PowerLoss) && (len(found.Violations) == 0 || slices.ContainsFunc(found.Violations, before))
 	})
 }
 
