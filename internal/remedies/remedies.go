@@ -155,7 +155,7 @@ func (r Remedy) Concerns(lock clients.Info) bool {
 		_, takes := clients.ByName(r.Change.Lock(lock.Name))
 		return takes
 	case r.Name == OnDisk:
-		return slices.Contains([]string{"", "redis", "redis5", "redis-aof", "valkey"}, lock.Servers)
+		return slices.Contains([]string{"", "redis", "redis5", "redis-aof", "redis-aof-everysec", "valkey"}, lock.Servers)
 	}
 	return true
 }

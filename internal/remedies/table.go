@@ -76,7 +76,7 @@ func table() map[string][]Advice {
 		checker.CauseServerLost: {
 			{Watched, Prevents, "its connection ends with the server, and the holder is told of that unless it is cut off", []string{"repro/postgres-restart/control"}},
 			{OnDisk, Prevents, "Redis: appendonly yes, appendfsync always; the lock redis-aof here",
-				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss"}},
+				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss", "repro/redis-everysec-power-loss/control"}},
 			{OtherLock, Prevents, "one that has a grant on the disks of a majority before it answers: etcd, ZooKeeper, Consul. Asynchronous replication does not do that, nor Redlock on servers that come back empty",
 				[]string{"repro/redis-failover-loss", "claim/redlock-minority", "claim/redlock-restart"}},
 			fence, compare, once,

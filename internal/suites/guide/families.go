@@ -41,8 +41,8 @@ type Family struct {
 
 // Families lists all families.
 func Families() []Family {
-	const clockStep, restart = "clock:one server", "kill:one server"
-	const guardOfData = "version column (cas) or unique key in your data"
+	const clockStep, restart, powerLoss = "clock:one server", "kill:one server", "power-loss:one server"
+	const guardOfData = "version column (cas) or unique key"
 	return []Family{
 		{
 			Name: "transaction of a database", Locks: []string{"postgres-xact", "postgres-row"}, End: EndsTransaction,
@@ -51,7 +51,7 @@ func Families() []Family {
 		}, {
 			Name: "connection to a database", Locks: []string{"postgres-session", "mariadb"}, End: EndsConnection,
 			Ends: "its connection; no clock", Survives: "nothing; holders learn it at their next query",
-			Breaks: "the holder goes on after its connection ended, as in a restart of the server", Behind: "data written through that connection, or a unique row",
+			Breaks: "the holder goes on after its connection ended, as in a restart", Behind: "data written through that connection, or a unique row",
 			Condition: "connect to the server itself: a pooler in transaction mode shares connections",
 		}, {
 			Name: "session of etcd", Locks: []string{"etcd", "etcd-election", "etcd-v3lock", "etcd-v3lock-retry"}, End: EndsSession,
@@ -60,7 +60,7 @@ func Families() []Family {
 		}, {
 			Name: "session of ZooKeeper", Locks: []string{"zookeeper", "zookeeper-lib"}, End: EndsSession,
 			Ends: "a session by the leader's monotonic clock", Survives: "all, by its log",
-			Breaks: "a holder is paused past its session; with zookeeper-lib also cut off", Behind: "fence by the czxid of its own node",
+			Breaks: "a pause outlasts its session; with zookeeper-lib also cut off", Behind: "fence by the czxid of its own node",
 		}, {
 			Name: "session of Consul", Locks: []string{"consul"}, End: EndsSession,
 			Ends: "a session by the leader's monotonic clock, after up to twice its TTL", Survives: "keys and sessions, but not lock delays",
@@ -69,38 +69,43 @@ func Families() []Family {
 		}, {
 			Name: "Lease of Kubernetes", Locks: []string{"k8s-lease"}, End: EndsSession,
 			Ends: "each candidate's own monotonic clock", Survives: "all, by etcd",
-			Breaks: "a leader is paused or cut off; client-go promises no single leader", Behind: "resourceVersion of each object that is written (cas)",
+			Breaks: "a leader is paused or cut off; client-go promises no single leader", Behind: "resourceVersion of each written object (cas)",
 			TokenRestarts: "leaseTransitions is 0 again in a Lease that was recreated",
 		}, {
 			Name: "key of NATS JetStream", Locks: []string{"nats-kv"}, End: EndsLease,
-			GivesWay: []string{clockStep, "crash:one server"},
+			GivesWay: []string{clockStep, "crash:one server", "power-loss:servers"},
 			Ends:     "a TTL by the servers' wall clocks", Survives: "what was synced: by default every two minutes",
-			Breaks: "a holder is paused past its TTL; a server's clock is stepped", Behind: "fence by the revision of its key",
+			Breaks: "a pause outlasts its TTL; a clock is stepped; all servers lose power", Behind: "fence by the revision of its key",
 		}, {
 			Name: "row with an expiry", Locks: []string{"postgres-lease"}, End: EndsLease,
 			GivesWay: []string{clockStep},
 			Ends:     "a lease by the database's wall clock", Survives: "all, by the log of the database",
-			Breaks: "a holder is paused past its lease; the database's clock is stepped", Behind: "fence by the counter in its row",
+			Breaks: "a pause outlasts its lease; the database's clock is stepped", Behind: "fence by the counter in its row",
 		}, {
 			Name: "key of one Redis", Locks: []string{"redis", "redislock", "valkey"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
 			Ends:     "a TTL by the server's wall clock", Survives: "nothing",
-			Breaks: "a holder is paused past its TTL; the server restarts empty; its clock is stepped", Behind: guardOfData,
+			Breaks: "a pause outlasts its TTL; the server restarts empty; its clock is stepped", Behind: guardOfData,
 		}, {
 			Name: "key of one Redis that syncs each write", Locks: []string{"redis-aof"}, End: EndsLease,
 			GivesWay: []string{clockStep},
 			Ends:     "a TTL by the server's wall clock", Survives: "all, by its append-only file",
-			Breaks: "a holder is paused past its TTL; the server's clock is stepped", Behind: guardOfData,
+			Breaks: "a pause outlasts its TTL; the server's clock is stepped", Behind: guardOfData,
+		}, {
+			Name: "key of one Redis that syncs each second", Locks: []string{"redis-aof-everysec"}, End: EndsLease,
+			GivesWay: []string{clockStep, powerLoss},
+			Ends:     "a TTL by the server's wall clock", Survives: "all but the last second before a power loss",
+			Breaks: "a pause outlasts its TTL; the server loses power; its clock is stepped", Behind: guardOfData,
 		}, {
 			Name: "key of a replicated Redis", Locks: []string{"redis-failover", "redis-wait", "redis-cluster", "valkey-cluster"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
 			Ends:     "a TTL by the primary's wall clock", Survives: "what was replicated before a failover",
-			Breaks: "a holder is paused; a primary dies before it has replicated the key", Behind: guardOfData,
+			Breaks: "a holder is paused; a primary dies before it replicates the key", Behind: guardOfData,
 		}, {
 			Name: "Redlock", Locks: []string{"redlock", "redsync"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
 			Ends:     "TTLs by the wall clocks of a majority", Survives: "nothing, unless each write is synced",
-			Breaks: "a holder is paused; one clock is stepped or one server restarts at the wrong moment", Behind: guardOfData,
+			Breaks: "a holder is paused; a clock is stepped or a server restarts", Behind: guardOfData,
 		}, {
 			Name: "key of memcached", Locks: []string{"memcached-add"}, End: EndsLease,
 			GivesWay: []string{restart},
@@ -109,7 +114,7 @@ func Families() []Family {
 		}, {
 			Name: "mark that somebody removes", Locks: []string{"file", "postgres-insert", "galera-insert", "redis-noexpiry"}, End: EndsNever,
 			Ends: "nothing but its release", Survives: "all",
-			Breaks: "its holder dies: nobody gets it again", Behind: "nothing: it does not break, it blocks",
+			Breaks: "its holder dies", Behind: "nothing: it blocks",
 		},
 	}
 }

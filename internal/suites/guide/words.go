@@ -94,7 +94,7 @@ func whomWords(whom string) string {
 
 func kindWords(kind string) string {
 	words, known := map[string]string{
-		history.Pause: "is paused", history.Kill: "is killed", "crash": "loses its machine", history.Partition: "is cut off",
+		history.Pause: "is paused", history.Kill: "is killed", history.Crash: "loses its machine", history.PowerLoss: "loses power", history.Partition: "is cut off",
 		history.Clock: "has its clock stepped", "clock-rate": "has a clock that runs wrong", "packet-delay": "gets late answers",
 		"one-way": "gets no answers",
 	}[kind]

@@ -3,6 +3,7 @@ package repros
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -83,8 +84,10 @@ type Control struct {
 	// Without lists the steps that are left out.
 	Without []string `yaml:"without,omitempty"`
 	// For replaces how long a step lasts.
-	For    map[string]nemesis.Span `yaml:"for,omitempty"`
-	Expect suites.Expectation      `yaml:"expect"`
+	For map[string]nemesis.Span `yaml:"for,omitempty"`
+	// Fault replaces the kind of fault of a step.
+	Fault  map[string]string  `yaml:"fault,omitempty"`
+	Expect suites.Expectation `yaml:"expect"`
 }
 
 // Changes is the setup of a control that sets values, each after its key.
@@ -247,9 +250,8 @@ func (r Reproduction) checkControl() error {
 		return nil
 	}
 	changed := slices.Clone(r.Control.Without)
-	for id := range r.Control.For {
-		changed = append(changed, id)
-	}
+	changed = slices.AppendSeq(changed, maps.Keys(r.Control.For))
+	changed = slices.AppendSeq(changed, maps.Keys(r.Control.Fault))
 	if len(changed) == 0 && r.Control.Setup.IsZero() {
 		return errors.New("the control changes nothing")
 	}
@@ -337,6 +339,7 @@ func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
 		if span, changed := c.For[steps[i].ID]; changed {
 			steps[i].For = span
 		}
+		steps[i].Fault = cmp.Or(c.Fault[steps[i].ID], steps[i].Fault)
 	}
 	s.Steps = steps
 	return s
