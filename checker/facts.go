@@ -38,10 +38,10 @@ const (
 	FactRenewals        FactKind = "renewals"         // N, none of them wrong
 	FactUntrueLosses    FactKind = "untrue-losses"    // N of Of losses that the service reported
 	FactLossesTrue      FactKind = "losses-true"      // N
-	FactIdleLocks       FactKind = "idle-locks"       // N of Of releases while the lock was wanted
-	FactHandedOver      FactKind = "handed-over"      // N
-	FactLateFailovers   FactKind = "late-failovers"   // N of Of; Length: the limit
-	FactFailovers       FactKind = "failovers"        // N, none late; Length: the limit
+	FactIdleLocks       FactKind = "idle-locks"       // N of Of releases while the lock was wanted; Limit
+	FactHandedOver      FactKind = "handed-over"      // N; Length: the longest; Limit
+	FactLateFailovers   FactKind = "late-failovers"   // N of Of; Limit
+	FactFailovers       FactKind = "failovers"        // N, none late; Limit
 	FactTokensWrong     FactKind = "tokens-wrong"     // N
 	FactTokensDoubtful  FactKind = "tokens-doubtful"  // Incident
 	FactTokensMissing   FactKind = "tokens-missing"   // N of Of grants

@@ -79,8 +79,7 @@ func promptFailover(r *run) judged {
 			})
 		}
 	}
-	j := judgeSamples(PromptFailover, late, seen, FactLateFailovers, FactFailovers)
-	j.Facts[0].Length = limit
+	j := judgeSamples(PromptFailover, late, seen, Fact{Kind: FactLateFailovers, Limit: limit}, Fact{Kind: FactFailovers, Limit: limit})
 	if permits(r.header) > 1 || leaseUnknown(r.header) {
 		j.Verdict = NotApplicable
 	}

@@ -85,6 +85,7 @@ func latencies() []Figure {
 		{"uncontended", func(p Pool) stats.Histogram { return p.Measures.Uncontended }, nil},
 		{"wait", func(p Pool) stats.Histogram { return p.Measures.Wait }, nil},
 		{"failover", func(p Pool) stats.Histogram { return p.Measures.Failover }, func(p Pool) int64 { return p.Stuck }},
+		{"handover", func(p Pool) stats.Histogram { return p.Measures.Handover }, nil},
 		{"notified", func(p Pool) stats.Histogram { return p.Measures.Notified }, nil},
 	} {
 		for _, q := range []struct {

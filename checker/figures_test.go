@@ -13,13 +13,13 @@ func TestFigures(t *testing.T) {
 	var times stats.Histogram
 	times.Add(time.Second)
 	worked := Pool{Runs: 1, Acknowledged: 10, Lost: 2, Refused: 5, Measures: Measures{
-		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Failover: times, Notified: times,
+		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Failover: times, Handover: times, Notified: times,
 		FaultTime: 4 * time.Second, Outage: time.Second, Wakes: 3, WakeReleases: 2,
 	}}
 	want := map[string]float64{
 		"lost": 2, "lost_share": 0.2, "ops": 10, "throughput": 2, "availability": 0.75, "wakes_per_release": 1.5,
 		"acquire_p50": 1e9, "acquire_p99": 1e9, "uncontended_p50": 1e9, "uncontended_p99": 1e9,
-		"wait_p50": 1e9, "wait_p99": 1e9, "failover_p50": 1e9, "failover_p99": 1e9,
+		"wait_p50": 1e9, "wait_p99": 1e9, "failover_p50": 1e9, "failover_p99": 1e9, "handover_p50": 1e9, "handover_p99": 1e9,
 		"overlaps": 0, "double_grants": 0, "stale_writes": 0, "repeated": 0, "refused": 5, "refused_per_op": 0.5, "notified": 0, "notified_p50": 1e9, "notified_p99": 1e9,
 	}
 	for _, f := range Figures() {

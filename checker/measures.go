@@ -36,6 +36,9 @@ type Measures struct {
 	// Failover is the distribution that FailoverSummary summarizes: from when the holder was stopped, cut off
 	// or killed, for longer than its lease, until the next grant to another worker.
 	Failover stats.Histogram `json:"failover"`
+	// Handover is the time from a release until the lock is granted again, as far as another worker asked for it and
+	// no fault was near (see Noticed.IdleReleases).
+	Handover stats.Histogram `json:"handed_over,omitzero"` // "handover" is Failover in schema 1
 	// Notified is the time from the next grant to another worker until the holder learned of it; its maximum
 	// is LossNotificationSummary.Latest.
 	Notified stats.Histogram `json:"notified"`
@@ -95,6 +98,7 @@ func (m *Measures) Merge(other Measures) {
 	m.Wait.Merge(other.Wait)
 	m.Release.Merge(other.Release)
 	m.Failover.Merge(other.Failover)
+	m.Handover.Merge(other.Handover)
 	m.Notified.Merge(other.Notified)
 	m.FaultTime += other.FaultTime
 	m.Outage += other.Outage
@@ -105,7 +109,7 @@ func (m *Measures) Merge(other Measures) {
 	m.WakeReleases += other.WakeReleases
 }
 
-// measures computes everything except Failover and Notified, which other findings provide.
+// measures computes everything except Failover, Handover and Notified, which other findings provide.
 func (r *run) measures(ops Operations) Measures {
 	active := r.activeTime()
 	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}

@@ -1,10 +1,12 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // Noticed counts events that users and authors of a lock want to see. They are judged only if required by name.
@@ -15,7 +17,7 @@ type Noticed struct {
 	UntrueLosses int64         `json:"untrue_losses,omitempty"`
 	UntrueIdle   time.Duration `json:"untrue_idle_ns,omitempty"`
 	// IdleReleases are acknowledged releases after which no worker was granted the lock for longer than
-	// OutageGap, although another worker asked for it and no fault was in force. Idle is the total time.
+	// HandoverBound, although another worker asked for it and no fault was in force. Idle is the total time.
 	IdleReleases int64         `json:"idle_releases,omitempty"`
 	Idle         time.Duration `json:"idle_ns,omitempty"`
 }
@@ -23,9 +25,13 @@ type Noticed struct {
 // noticed adds the incidents and the sizes of the samples to Noticed.
 type noticed struct {
 	Noticed
-	untrue, idle      incidents
-	losses, handOvers int64
+	untrue, idle incidents
+	losses       int64
+	handover     stats.Histogram
 }
+
+// HandoverBound is how long a lock may be idle while a worker asks for it.
+func HandoverBound(h history.Header) time.Duration { return cmp.Or(h.Handover, OutageGap) }
 
 func (r *run) notice() noticed {
 	var n noticed
@@ -102,7 +108,7 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 		if idle == 0 || r.forces.first(c.done-settle, until) >= 0 {
 			continue
 		}
-		if n.handOvers++; idle <= OutageGap {
+		if n.handover.Add(idle); idle <= HandoverBound(r.header) {
 			continue
 		}
 		n.IdleReleases++
@@ -118,24 +124,27 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 
 // noUntrueLoss judges that no worker is told that its lock is gone while it has it.
 func noUntrueLoss(n *noticed) judged {
-	return judgeSamples(NoUntrueLoss, n.untrue, n.losses, FactUntrueLosses, FactLossesTrue)
+	return judgeSamples(NoUntrueLoss, n.untrue, n.losses, Fact{Kind: FactUntrueLosses}, Fact{Kind: FactLossesTrue})
 }
 
 // noIdleLock judges that a released lock is granted to a worker that asks for it.
-func noIdleLock(n *noticed) judged {
-	return judgeSamples(NoIdleLock, n.idle, n.handOvers, FactIdleLocks, FactHandedOver)
+func noIdleLock(n *noticed, bound time.Duration) judged {
+	return judgeSamples(NoIdleLock, n.idle, n.handover.N,
+		Fact{Kind: FactIdleLocks, Limit: bound}, Fact{Kind: FactHandedOver, Limit: bound, Length: n.handover.Max})
 }
 
-// judgeSamples judges incidents of a number of samples. Without samples nothing is known.
-func judgeSamples(p Property, found incidents, samples int64, bad, good FactKind) judged {
+// judgeSamples judges incidents of a number of samples by one of two facts, whose numbers it fills in. Without samples
+// nothing is known.
+func judgeSamples(p Property, found incidents, samples int64, bad, good Fact) judged {
 	j := judge(p, found)
+	bad.N, bad.Of, good.N = int64(found.total), samples, samples
 	switch {
 	case found.total > 0:
-		j.because(Violation, Fact{Kind: bad, N: int64(found.total), Of: samples})
+		j.because(Violation, bad)
 	case samples == 0:
-		j.because(Undecided, Fact{Kind: good})
+		j.because(Undecided, good)
 	default:
-		j.because(Valid, Fact{Kind: good, N: samples})
+		j.because(Valid, good)
 	}
 	return j
 }

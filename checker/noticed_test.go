@@ -10,6 +10,9 @@ import (
 // TestNoticed checks that what is judged only where it is required is counted, and near misses are not.
 func TestNoticed(t *testing.T) {
 	idle := func() *script { return newScript().acquire("w1", "a", 10, 11).release("a", 20, 21) }
+	within := func(bound time.Duration, granted float64) *script {
+		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK}).with(func(h *history.Header) { h.Handover = bound })
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -22,6 +25,8 @@ func TestNoticed(t *testing.T) {
 		{"lost, and another one's", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).acquire("w2", "b", 25, 26).release("a", 30, 31), Noticed{}},
 		{"given up at its own deadline", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByDeadline).release("a", 30, 31), Noticed{}},
 		{"released, and not free", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}), Noticed{IdleReleases: 1, Idle: 800 * time.Millisecond}},
+		{"released, and not free within the bound", within(90*time.Millisecond, 121), Noticed{IdleReleases: 1, Idle: 100 * time.Millisecond}},
+		{"released, and free within the bound", within(110*time.Millisecond, 121), Noticed{}},
 		{"released, and wanted later", idle().try("w2", "b", 810, 821, history.Event{Type: history.OK}), Noticed{}},
 		{"released once of twice", newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire("w1", "b", 12, 13).
 			release("b", 20, 21).release("a", 810, 811).try("w2", "c", 15, 821, history.Event{Type: history.OK}), Noticed{}},

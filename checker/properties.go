@@ -120,7 +120,7 @@ func properties() []property {
 			name:     NoIdleLock,
 			applies:  never,
 			required: never,
-			judge:    func(j *judging) judged { return noIdleLock(&j.noticed) },
+			judge:    func(j *judging) judged { return noIdleLock(&j.noticed, HandoverBound(j.run.header)) },
 		}, {
 			name:     PromptFailover,
 			applies:  never,
@@ -201,6 +201,7 @@ func newJudging(r *run, o opinion, results *Results) *judging {
 	j.noticed = r.notice()
 	results.Operations = operationsOf(r)
 	results.Measures = r.measures(results.Operations)
+	results.Measures.Handover = j.noticed.handover
 	results.LossNotifications = j.overlaps.notifications
 	return j
 }

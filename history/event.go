@@ -250,6 +250,8 @@ type Header struct {
 	MinOps  int64    `json:"min_ops"`           // minimal number of acknowledged updates for a valid verdict
 	Require []string `json:"require,omitempty"` // properties that must hold in addition to the usual ones
 	Seed    uint64   `json:"seed"`
+	// Handover is how long a released lock may be idle while a worker asks for it; 0 for the default.
+	Handover time.Duration `json:"handover_ns,omitempty"`
 
 	// Unavailable says which requested kinds were left out, as the user allowed, and why.
 	Unavailable []string `json:"unavailable,omitempty"`

@@ -104,19 +104,20 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 		}
 		return count(f.N, "reported loss", "reported losses") + ", none known to be untrue"
 	case checker.FactIdleLocks:
-		return fmt.Sprintf("the lock was idle after %d of %s for more than %s, though a worker asked for it", f.N, count(f.Of, "release", "releases"), length(checker.OutageGap))
+		return fmt.Sprintf("the lock was idle after %d of %s for more than %s, though a worker asked for it", f.N, count(f.Of, "release", "releases"), length(f.Limit))
 	case checker.FactHandedOver:
 		if f.N == 0 {
 			return "no lock was released while a worker waited for it and no fault was near"
 		}
-		return count(f.N, "release", "releases") + " while another worker asked for the lock, none followed by idle time of more than " + length(checker.OutageGap)
+		return fmt.Sprintf("%s while another worker asked for the lock, which was granted again within %s (bound %s)",
+			count(f.N, "release", "releases"), length(f.Length), length(f.Limit))
 	case checker.FactLateFailovers:
-		return fmt.Sprintf("%d of %s took longer than %s, though another worker asked for the lock and could reach the servers", f.N, count(f.Of, "failover", "failovers"), length(f.Length))
+		return fmt.Sprintf("%d of %s took longer than %s, though another worker asked for the lock and could reach the servers", f.N, count(f.Of, "failover", "failovers"), length(f.Limit))
 	case checker.FactFailovers:
 		if f.N == 0 {
 			return "no holder was silent while another worker waited for its lock"
 		}
-		return count(f.N, "failover", "failovers") + ", none longer than " + length(f.Length)
+		return count(f.N, "failover", "failovers") + ", none longer than " + length(f.Limit)
 	case checker.FactTokensWrong:
 		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:

@@ -59,6 +59,8 @@ func timeOf(figure string) string {
 		return "time from the first attempt to the grant"
 	case "failover":
 		return "time from the fault that stopped, cut off or ended a holder to the next grant"
+	case "handover":
+		return "time from a release that another worker waited for to the next grant"
 	case "notified":
 		return "time from the next grant until the replaced holder learned of it"
 	}

@@ -3,6 +3,7 @@ package present
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"lockcheck/checker"
 )
@@ -28,7 +29,7 @@ func (p presenter) aboutLiveness(f checker.Fact) string {
 		return fmt.Sprintf("no worker acquired the lock after %s, but none tried for longer than the limit of %s", event(f.Since), length(f.Limit))
 	case checker.FactLivenessMeasured:
 		r := p.results
-		return joined(p.orphans(r.Orphans), p.failovers(r.Failovers), lossNotifications(r.LossNotifications), noticed(r.Noticed))
+		return joined(p.orphans(r.Orphans), p.failovers(r.Failovers), lossNotifications(r.LossNotifications), noticed(r.Noticed, checker.HandoverBound(p.header)))
 	}
 	return ""
 }
@@ -115,7 +116,7 @@ func lossNotifications(s checker.LossNotificationSummary) string {
 }
 
 // noticed reports untrue losses and idle releases, which no property judges.
-func noticed(n checker.Noticed) string {
+func noticed(n checker.Noticed, bound time.Duration) string {
 	var untrue, idle string
 	if n.UntrueLosses > 0 {
 		untrue = fmt.Sprintf("%s: the lock was reported as lost, but its release succeeded afterwards (%s from loss to release in all)",
@@ -123,7 +124,7 @@ func noticed(n checker.Noticed) string {
 	}
 	if n.IdleReleases > 0 {
 		idle = fmt.Sprintf("%s: no worker was granted the lock for more than %s afterwards, though others asked for it (%s in all)",
-			count(n.IdleReleases, "idle release", "idle releases"), length(checker.OutageGap), length(n.Idle))
+			count(n.IdleReleases, "idle release", "idle releases"), length(bound), length(n.Idle))
 	}
 	return joined(untrue, idle)
 }

@@ -64,6 +64,7 @@ func descriptions() map[string]described {
 		// How much is run, and where it is stored.
 		"time-limit":    {"", "length of a run, including its recovery period"},
 		"min-ops":       {"", "a run with fewer updates is undecided"},
+		"handover":      {"", "with --require no-idle-lock: how long a released lock may be idle (default 500ms)"},
 		"seed":          {"", "seed of all random choices"},
 		"seeds":         {"", "runs per cell, each with its own seed; also --trials"},
 		"cluster-seeds": {"", "runs per cell for locks with several servers"},

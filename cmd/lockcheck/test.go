@@ -95,6 +95,7 @@ func (f *testFlags) add(flags flags) {
 	flags.yes(&f.IgnoreFailedAcquire, "ignore-failed-acquire")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, flags.describe("min-ops").usage)
 	flags.list(&f.Require, "require")
+	flags.length(&f.Handover, "handover", 0)
 	flags.seed(&f.Seed, "seed", 0)
 	flags.StringArrayVar(&f.images, "image", nil, flags.describe("image").usage)
 	flags.text(&f.Store, "store", "store")

@@ -67,6 +67,10 @@ func (t *test) checkValues() error {
 		return BadFlag("pause", t.Pause, "it must not be negative")
 	case t.MinOps < 0:
 		return BadFlag("min-ops", t.MinOps, "it must not be negative")
+	case t.Handover < 0:
+		return BadFlag("handover", t.Handover, "it must not be negative")
+	case t.Handover > 0 && !slices.Contains(t.Require, string(checker.NoIdleLock)):
+		return BadFlag("handover", t.Handover, "it bounds a property that is not judged; add --require %s", checker.NoIdleLock)
 	case t.Updates < 0:
 		return BadFlag("updates", t.Updates, "it must not be negative")
 	case t.Updates > 0 && t.workload.Update == nil:

@@ -44,6 +44,7 @@ func (o Options) Arguments() []string {
 	}
 	add(o.MinOps != DefaultMinOps, "min-ops", o.MinOps)
 	add(len(o.Require) > 0, "require", strings.Join(o.Require, ","))
+	add(o.Handover != 0, "handover", o.Handover)
 	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
 		add(true, "image", name+"="+o.Images[name])
 	}

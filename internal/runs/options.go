@@ -60,7 +60,9 @@ type Options struct {
 	Rate    float64
 	MinOps  int64
 	Require []string
-	Seed    uint64
+	// Handover bounds the idle time of no-idle-lock; 0 for the checker's default.
+	Handover time.Duration
+	Seed     uint64
 
 	Images map[string]string // recipe to the image that replaces it
 	Machine

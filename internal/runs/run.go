@@ -202,7 +202,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Supports: r.info.Supports(), Wakes: r.info.CountsWakes,
 		Renewed: r.allUse(func(u workloads.Use) bool { return u.Renew }),
 		Checked: r.allUse(func(u workloads.Use) bool { return u.CheckBeforeWrite }),
-		Permits: r.permits(), Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Permits: r.permits(), Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Handover: r.Handover, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
 	if !started {

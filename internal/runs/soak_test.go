@@ -67,9 +67,9 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// hostTables returns the firewall rules of the host, as far as its tools can list them, sorted: with each network
-// Docker adds its jumps again, in another order. It leaves out counters and the rules of Docker's bridges, which
-// another run may have at the same time.
+// hostTables returns the firewall rules of the host, as far as its tools can list them, sorted and each once: with each
+// network Docker adds its jumps again, in another order, and keeps one twice if two networks are made at the same time.
+// It leaves out counters and the rules of Docker's bridges, which another run may have at the same time.
 func hostTables(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -86,7 +86,7 @@ func hostTables(t *testing.T) string {
 	}
 	lines := strings.Split(changing.ReplaceAllString(all.String(), ""), "\n")
 	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return strings.Join(slices.Compact(lines), "\n")
 }
 
 // changing matches the parts of listings that change without any rule of lockcheck: rules of Docker's
