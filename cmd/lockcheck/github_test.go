@@ -25,7 +25,7 @@ func TestArguments(t *testing.T) {
 	}
 	most := runs.Options{
 		Lock: "consul", Workload: "counter", Guard: "ask", Nemesis: "pause:one server,clock", Interval: time.Second, TimeLimit: time.Minute,
-		Concurrency: 3, Nodes: 3, ServerVersion: "1.20.1", Pin: true, SkipUnsupported: true, Rate: 2.5, MinOps: 0, Require: []string{"mutual-exclusion", "liveness"},
+		Concurrency: 3, Nodes: 3, ServerVersion: "1.20.1", Pin: true, SkipUnsupported: true, Rate: 2.5, MinOps: 0, Require: []string{"mutual-exclusion", "liveness"}, Handover: time.Second,
 		Seed: 1 << 40, Images: map[string]string{"consul": "mine:1"},
 		Use:   workloads.Use{TTL: 4 * time.Second, Section: workloads.Range{Min: time.Millisecond, Max: time.Second}, Updates: 3, Permits: 2, Wait: 2 * time.Second, LockDelay: &delay, Renew: true, CheckBeforeWrite: true, ExitOnLoss: true, IgnoreFailedAcquire: true, Think: &think},
 		Pause: 3 * time.Second,
