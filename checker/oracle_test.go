@@ -195,7 +195,7 @@ func (o *oracle) renewals() {
 		for _, b := range o.record.holds(a.key) {
 			c, end := o.record.renewedAfter(a, b.answered)
 			if a.granted() && c != nil && !found[a.id] && b.worker != a.worker && !(a.shared && b.shared) && a.answered < b.asked && !b.dead &&
-				end < b.answered && !o.record.disturbed(b.asked, c.to) {
+				end < b.answered && !o.record.disturbed(b.asked, c.to) && !o.record.askedAgain(a, c.to) {
 				o.fail("wrong renewal missed", "%s after %s was granted", a.id, b.id)
 			}
 		}

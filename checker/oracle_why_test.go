@@ -62,7 +62,8 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	during := wider(simulation.Interval{From: o.record.byID[a.ID].asked, To: o.record.byID[b.ID].answered}, doubt)
 	stopped := meets(o.truth.Stopped[a.Worker], during)
 	cut := meets(o.truth.Cut[a.Worker], during) || meets(o.truth.Away, during)
-	fair := a.Ended == simulation.Expired || a.Ended == simulation.Released || a.Ended == simulation.Disconnected
+	ended := a.EndBefore(b.Order)
+	fair := ended == simulation.Expired || ended == simulation.Released || ended == simulation.Disconnected
 	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
 	switch cause {
 	case CauseTwice:

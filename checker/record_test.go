@@ -313,3 +313,11 @@ func givenAgain(all []*attempted, g *attempted) bool {
 			})
 	})
 }
+
+// askedAgain says whether the worker of a grant asked for its key again by a time. A renewal that is answered after that
+// may have been of the new grant, at a service that knows holders by their names.
+func (r *record) askedAgain(a *attempted, by int64) bool {
+	return slices.ContainsFunc(r.grants, func(b *attempted) bool {
+		return b.worker == a.worker && b.key == a.key && b.asked > a.answered && b.asked <= by
+	})
+}

@@ -132,6 +132,7 @@ func reason(fair, cut bool) End {
 func (v *server) end(l *lock, c *claim, why End) {
 	l.holders = slices.DeleteFunc(l.holders, func(other *claim) bool { return other == c })
 	c.Ended, c.EndedAt, c.EndOrder = why, ns(v.s.now), v.s.truth.next()
+	c.Ends = append(c.Ends, Ending{why, c.EndOrder})
 	if c.session != nil && (why == Expired || why == Stepped) {
 		c.session.gone = true
 	}

@@ -19,6 +19,23 @@ const (
 	Denied       End = "denied"       // released, although its worker was told that it was not
 )
 
+// Ending is one end of a grant.
+type Ending struct {
+	Why   End
+	Order int
+}
+
+// EndBefore is the last end of the grant before an action of the service, or its only end if there was none before.
+func (g *Grant) EndBefore(order int) End {
+	why := g.Ended
+	for _, e := range g.Ends {
+		if e.Order < order {
+			why = e.Why
+		}
+	}
+	return why
+}
+
 // Grant is what the service did with one attempt. Times are in ns. Orders number the actions of the service
 // from 1.
 type Grant struct {
@@ -31,6 +48,7 @@ type Grant struct {
 	EndedAt         int64
 	EndOrder        int
 	Revived         bool     // a renewal took it back after its end
+	Ends            []Ending // all of its ends, more than one if it was taken back
 	Taker           string   // the grant whose release or renewal removed it
 	Excluded        []string // grants on record when it was granted that excluded it
 	// ReleasedOK is when the service first reported the release, and ReleaseOrder its order; 0 for never.
