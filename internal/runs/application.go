@@ -356,7 +356,7 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 		Run: r.id, Spec: r.spec, Binary: r.Binary,
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
-		Before: r.startResource, PowerLoss: slices.Contains(r.schedule.Faults(), history.PowerLoss),
+		Before: r.startResource, PowerLoss: losesPower(r.schedule),
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {
@@ -364,7 +364,7 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 		return r.keepLogs(logs, err)
 	}
 	r.site.cluster = r.cluster
-	if slices.Contains(r.schedule.Faults(), history.PowerLoss) {
+	if losesPower(r.schedule) {
 		syncDisks(r.cluster.Servers(), r.progress.Step)
 	}
 	return nil

@@ -8,10 +8,11 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/history"
+	"lockcheck/nemesis"
 )
 
-// losesPower says whether servers may lose power in the run.
-func (t *test) losesPower() bool { return slices.Contains(t.schedule.Faults(), history.PowerLoss) }
+// losesPower says whether servers may lose power in a schedule.
+func losesPower(s nemesis.Schedule) bool { return slices.Contains(s.Faults(), history.PowerLoss) }
 
 // syncAtFirstGrant makes durable what servers have written up to the first grant. Production servers have run for a
 // long time, and their tables, buckets and memberships are on disk. A run begins with all of these just created.
@@ -37,7 +38,7 @@ func syncDisks(servers []*clusters.Node, report func(format string, args ...any)
 	for _, server := range servers {
 		all.Go(func() {
 			if err := server.Host.SyncDisk(ctx); err != nil {
-				report("%s may lose with its power what it wrote before the first grant: %v", server.Name, err)
+				report("the disk of %s was not synced, so a power loss may take what it wrote before the first grant: %v", server.Name, err)
 			}
 		})
 	}
