@@ -241,6 +241,9 @@ type Granted struct {
 	Grant  string `json:"grant"`
 	At     int64  `json:"at"` // when its worker got the answer, ns
 	Token  uint64 `json:"token,omitempty"`
+	// RefusedByItself: the service refused the attempt, and named this same attempt as the holder. That happens if a
+	// first request took effect, its answer was lost, and the client library repeated it.
+	RefusedByItself bool `json:"refused_by_itself,omitempty"`
 }
 
 // Explanation is what the history shows of the Cause of an Incident. Times are in ns of the clock of the

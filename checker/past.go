@@ -86,7 +86,7 @@ func (r *run) namedHolder(k *keyed, from, to int64, granted bool) *Past {
 	case h != nil && h.granted():
 		*p.Granted = r.granted(h)
 	case h != nil:
-		p.Granted.Worker = r.name(h.worker)
+		p.Granted.Worker, p.Granted.RefusedByItself = r.name(h.worker), h.busy && h.holder == h.grant
 	}
 	return p
 }

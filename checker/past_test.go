@@ -77,6 +77,12 @@ func TestLastHold(t *testing.T) {
 		{"nothing", "null", nil},
 		{"named as before", "{granted:{worker:w1,grant:a,at:11ms,token:5},fate:named,at:3000ms}", []func(*script) *script{refused("a")}},
 		{"nobody's is named", "{granted:{worker:,grant:z,at:0},fate:named,at:3000ms}", []func(*script) *script{refused("z")}},
+		{"an attempt refused because of itself", "{granted:{worker:w3,grant:c,at:0,refused_by_itself:true},fate:named,at:3000ms}", []func(*script) *script{
+			func(s *script) *script { return s.busy("w3", "c", 15, 25, "c") }, refused("c"),
+		}},
+		{"an attempt refused because of another", "{granted:{worker:w3,grant:c,at:0},fate:named,at:3000ms}", []func(*script) *script{
+			func(s *script) *script { return s.busy("w3", "c", 15, 25, "a") }, refused("c"),
+		}},
 		{"an attempt given up before", "{granted:{worker:w3,grant:c,at:0},fate:gave-up,at:25ms}", []func(*script) *script{
 			func(s *script) *script { return s.try("w3", "c", 15, 25, unknown) }, refused(""),
 		}},

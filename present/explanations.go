@@ -163,6 +163,8 @@ func grantee(g checker.Granted) string {
 	switch {
 	case g.Worker != "" && g.At != 0:
 		return fmt.Sprintf("%s (%s)", g.Worker, g.Grant)
+	case g.RefusedByItself:
+		return fmt.Sprintf("%s (%s), an attempt that it had refused in favour of this same attempt,", g.Worker, g.Grant)
 	case g.Worker != "":
 		return fmt.Sprintf("%s (%s), which was not told of a grant,", g.Worker, g.Grant)
 	case g.Grant == "":

@@ -97,7 +97,11 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 	case checker.FactRenewals:
 		return count(f.N, "renewal", "renewals") + ", none after another worker had been granted the lock"
 	case checker.FactUntrueLosses:
-		return fmt.Sprintf("%d of %s were untrue: the release succeeded afterwards", f.N, count(f.Of, "reported loss", "reported losses"))
+		be := "were"
+		if f.N == 1 {
+			be = "was"
+		}
+		return fmt.Sprintf("%d of %s %s untrue: the release succeeded afterwards", f.N, count(f.Of, "reported loss", "reported losses"), be)
 	case checker.FactLossesTrue:
 		if f.N == 0 {
 			return "no loss was reported whose truth the history shows"

@@ -122,7 +122,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactWrongRenewals, N: 2}, "2 renewals succeeded after another worker had been granted the lock"},
 		{leased(), checker.Fact{Kind: checker.FactNoRenewal}, "no renewal was acknowledged whose lease is on record"},
 		{leased(), checker.Fact{Kind: checker.FactRenewals, N: 1}, "1 renewal, none after another worker had been granted the lock"},
-		{leased(), checker.Fact{Kind: checker.FactUntrueLosses, N: 1, Of: 2}, "1 of 2 reported losses were untrue: the release succeeded afterwards"},
+		{leased(), checker.Fact{Kind: checker.FactUntrueLosses, N: 1, Of: 2}, "1 of 2 reported losses was untrue: the release succeeded afterwards"},
 		{leased(), checker.Fact{Kind: checker.FactLossesTrue, N: 1}, "1 reported loss, none known to be untrue"},
 		{leased(), checker.Fact{Kind: checker.FactIdleLocks, N: 1, Of: 9, Limit: 500 * time.Millisecond}, "the lock was idle after 1 of 9 releases for more than 500 ms, though a worker asked for it"},
 		{leased(), checker.Fact{Kind: checker.FactHandedOver, N: 2, Limit: time.Second, Length: 3 * time.Millisecond}, "2 releases while another worker asked for the lock, which was granted again within 3 ms (bound 1 s)"},
@@ -367,6 +367,7 @@ func TestLastHolds(t *testing.T) {
 		{after(checker.Past{Granted: unknown, Fate: checker.FateGaveUp, At: 21 * ms}), "w1 never released it; before that wait w4 gave up its attempt d at 11 ms"},
 		{after(checker.Past{Granted: granted, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w1 (a) as the holder, at 11 ms"},
 		{after(checker.Past{Granted: unknown, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), which was not told of a grant, as the holder, at 11 ms"},
+		{after(checker.Past{Granted: &checker.Granted{Worker: "w4", Grant: "d", RefusedByItself: true}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), an attempt that it had refused in favour of this same attempt, as the holder, at 11 ms"},
 		{after(checker.Past{Granted: &checker.Granted{Grant: "x"}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named x, which is no attempt of a worker, as the holder, at 11 ms"},
 		{after(checker.Past{Granted: &checker.Granted{Token: 7}, Fate: checker.FateClaimed, At: 21 * ms}), "w1 never released it; meanwhile a claim with token 7, of which no worker was told, was first in the queue of the service, at 11 ms"},
 	} {
