@@ -76,12 +76,14 @@ test-race:
 	if command -v gcc >/dev/null; then $(RACE) $(RACED) && CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s; fi
 test-servers: build
 	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
+# Tests of client libraries that only programs of workers have.
+LINKED := kubernetes,s3
 test-rest: export LOCKCHECK_REST = 1
 test-rest: build workers
 	./lockcheck images || true
-	go vet -tags kubernetes,$(TAGS) ./clients ./clusters ./workers/kubernetes
+	go vet -tags $(LINKED),$(TAGS) ./clients ./clusters ./workers/...
 	if command -v gcc >/dev/null; then $(RACE) $$(go list ./... | grep -vxE 'lockcheck|lockcheck/(clients|clusters|cmd/.*|tools/.*)' | grep -vxF "$$(go list $(RACED))"); fi
-	$(GO_TEST) -tags kubernetes,$(TAGS) -p 2 -parallel $$((2 * $$(nproc))) $(REST)
+	$(GO_TEST) -tags $(LINKED),$(TAGS) -p 2 -parallel $$((2 * $$(nproc))) $(REST)
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }

@@ -37,6 +37,7 @@ func openRedisCluster(Config) (Lock, error)       { return notLinked() }
 func openRedisFailover(Config) (Lock, error)      { return notLinked() }
 func openRedisLockLib(Config) (Lock, error)       { return notLinked() }
 func openRedisNoExpiry(Config) (Lock, error)      { return notLinked() }
+func openRedisReentrant(Config) (Lock, error)     { return notLinked() }
 func openRedisUnsafeRelease(Config) (Lock, error) { return notLinked() }
 func openRedisWait(Config) (Lock, error)          { return notLinked() }
 func openRedlock(Config) (Lock, error)            { return notLinked() }

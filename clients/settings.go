@@ -211,3 +211,28 @@ func kubernetesOptions() []Option {
 		{Name: earlyRenewal, Adds: "the renew deadline is a quarter of the lease, as in the example of the library, instead of two thirds, as in Kubernetes itself"},
 	}
 }
+
+// What clients and the object store agree on.
+const (
+	S3AccessKey = "lockcheck"
+	S3SecretKey = "lockcheck-secret"
+	S3Region    = "us-east-1"
+)
+
+// Options of the locks on an object store.
+const (
+	requestTimeout = "request-timeout"
+	reread         = "reread"
+)
+
+func s3Options() []Option {
+	return []Option{{
+		Name: requestTimeout, Adds: "the AWS SDK sends a request again that is not answered within a second (http.Client.Timeout)",
+	}}
+}
+
+func s3LockfileOptions() []Option {
+	return append(s3Options(), Option{
+		Name: reread, Adds: "a refused attempt reads the object, and has the lock if the object is its own",
+	})
+}

@@ -49,12 +49,13 @@ const (
 	goMemcache = "github.com/bradfitz/gomemcache"
 	redsyncV4  = "github.com/go-redsync/redsync/v4"
 	goNATS     = "github.com/nats-io/nats.go"
+	awsS3      = "github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // Table lists all locks in the order in which they are shown.
 func Table() []Info {
 	locks := slices.Concat(embeddedLocks(), redisLocks(), []Info{fileInfo()}, etcdLocks(), zookeeperLocks(), consulLocks(),
-		[]Info{kubernetesInfo()}, natsLocks(), postgresLocks(), []Info{getLockInfo(), memcachedInfo()}, galeraLocks())
+		[]Info{kubernetesInfo()}, natsLocks(), postgresLocks(), []Info{getLockInfo(), memcachedInfo()}, galeraLocks(), s3Locks())
 	for i := range locks {
 		locks[i].Options = slices.Concat(locks[i].Options, []Option{watchdog()})
 	}
@@ -153,6 +154,9 @@ func redisLocks() []Info {
 		cluster,
 		redis.as("redislock", "one Redis: SET NX PX by a library that people use", func(i *Info) {
 			i.Library, i.Ask, i.Open = "github.com/bsm/redislock", false, openRedisLockLib
+		}),
+		redis.as("redis-reentrant", "one Redis: a hash with a hold count and a watchdog, in the manner of Redisson's RLock", func(i *Info) {
+			i.Session, i.Renew, i.LossNotification, i.Open = true, false, neverNotified, openRedisReentrant
 		}),
 		redlock,
 		redsync,
@@ -383,4 +387,27 @@ func Names() []string {
 		names = append(names, info.Name)
 	}
 	return names
+}
+
+func s3Locks() []Info {
+	lease := Info{
+		Name: "s3-conditional", Summary: "an object store: a record written by PUT with If-None-Match or If-Match, taken over when it has not changed for a lease",
+		Program: "s3", Servers: "s3", TTL: 2 * time.Second, MinTTL: time.Millisecond,
+		// The first waiter may see the record only a lease after the last renewal, and then waits for another lease.
+		Expiry: 2, Grace: 500 * time.Millisecond,
+		Renew: true, Ask: true, Token: "epoch in the record", LossNotification: notifiedByRenewal, Clock: "monotonic clocks of the clients",
+		Modules: []string{awsS3}, Options: s3Options(), Open: openS3Conditional,
+	}
+	return []Info{
+		lease,
+		lease.as("s3-conditional-412", "as s3-conditional; a holder whose renewal is refused takes the lock for lost", func(i *Info) {
+			i.Naive, i.Open = "the answer to a renewal is lost, the store refuses the next renewal, and the holder gives up a lock that it has", openS3TrustsRefusal
+		}),
+		{
+			Name: "s3-lockfile", Summary: "an object store: Terraform's use_lockfile, a PUT with If-None-Match and a DELETE; a holder that dies keeps it",
+			Program: "s3", Servers: "s3", Ask: true, LossNotification: neverNotified, Clock: "none",
+			Grace:   5 * time.Second, // until TCP sends a release again that a cut has held up
+			Modules: []string{awsS3}, Options: s3LockfileOptions(), Open: openS3Lockfile,
+		},
+	}
 }

@@ -126,7 +126,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec("memory", textbook), memory5Spec(), memorySpec("memory-semaphore", withoutTokens), queueSpec(), noneSpec(), redisSpec("redis", "redis", 1), redisSpec("redis5", "redis", 5, 3),
 		redisAOFSpec("redis-aof", "always"), redisAOFSpec("redis-aof-everysec", "everysec"), redisFailoverSpec(), redisClusterSpec("redis"), redisSpec("valkey", "valkey", 1), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
-		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(),
+		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(), s3Spec(),
 	}
 }
 

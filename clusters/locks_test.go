@@ -28,8 +28,8 @@ func TestLocks(t *testing.T) {
 	byServers := make(map[string][]clients.Info)
 	for _, info := range clients.Table() {
 		naive := info.Naive != "" // breaks the contract on purpose
-		if info.TTL == 0 || naive || info.Session {
-			continue // a session has no validity of its own, and its own tests
+		if info.TTL == 0 || naive || info.Session || info.Program != "" {
+			continue // a session has no validity of its own, and its own tests, and so have the locks of other programs
 		}
 		byServers[info.Servers] = append(byServers[info.Servers], info)
 	}
@@ -38,17 +38,20 @@ func TestLocks(t *testing.T) {
 			t.Parallel()
 			cluster := started(t, servers)
 			for _, info := range locks {
-				t.Run(info.Name, func(t *testing.T) {
-					for name, contract := range map[string]func(a, b *worker){
-						"release": contractRelease, "lease": contractLease, "renewal": contractRenewal,
-					} {
-						t.Run(name, func(t *testing.T) {
-							t.Parallel()
-							contract(openTwo(t, info.Name, cluster))
-						})
-					}
-				})
+				t.Run(info.Name, func(t *testing.T) { keepsContract(t, info.Name, cluster) })
 			}
+		})
+	}
+}
+
+// keepsContract tests a lock with a lease.
+func keepsContract(t *testing.T, lock string, cluster Cluster) {
+	for name, contract := range map[string]func(a, b *worker){
+		"release": contractRelease, "lease": contractLease, "renewal": contractRenewal,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			contract(openTwo(t, lock, cluster))
 		})
 	}
 }
@@ -216,4 +219,30 @@ func TestNoExpiry(t *testing.T) {
 	control.acquire("control", time.Minute)
 	pastValidity(t, first)
 	naive.refused("after the time asked for", orphan)
+}
+
+// TestReentrant: the watchdog keeps a lock that was acquired twice until it has been released twice, and a lock whose
+// client is closed ends with its lease.
+func TestReentrant(t *testing.T) {
+	t.Parallel()
+	cluster := started(t, "redis")
+	const lease = 3 * time.Second
+	a, b := openTwo(t, "redis-reentrant", cluster)
+	contractRelease(a, b)
+	first := a.acquire("twice", lease)
+	if _, err := a.Acquire(t.Context(), clients.Attempt{Key: first.Key, ID: first.ID, TTL: lease}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * lease) // a lease that nothing renews is over by then
+	b.refused("after two leases", first)
+	a.released(first, clients.Done)
+	b.refused("after one of two releases", first)
+	a.released(first, clients.Done)
+	b.acquire("twice", time.Minute)
+
+	closed := a.acquire("closed", lease)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.acquireAtLast(closed.Key, time.Minute, patience)
 }

@@ -69,7 +69,7 @@ func dynamicBinary(t *testing.T) string {
 func TestRecipes(t *testing.T) {
 	want := map[string]string{ // from recipe to parent and clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
-		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "galera": "servers libfaketime", "memcached": "servers",
+		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "versitygw-1.8.0": "go", "versitygw-1.7.0": "go", "versitygw-1.0.14": "go", "galera": "servers libfaketime", "memcached": "servers",
 		"redis": "servers libfaketime", "mariadb": "servers libfaketime",
 		"redis-8": "servers", "valkey": "servers", "postgres": "servers", "zookeeper": "servers",
 	}

@@ -244,7 +244,7 @@ func TestLinksControl(t *testing.T) {
 }
 
 // familyRow is a row of docs/locks/README.md: the page of a lock family, and the locks in it.
-var familyRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([a-z]+\.md)\)[^|]* \| (.*) \|$`)
+var familyRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([a-z0-9]+\.md)\)[^|]* \| (.*) \|$`)
 
 // familyPages reads the table of families, and returns for each lock the pages that list it.
 func familyPages(index string) map[string][]string {

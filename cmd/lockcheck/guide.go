@@ -60,8 +60,8 @@ The ranking rests on how locks work, on every reproduction, and on the runs that
 func guideStoriesCommand(s *system) *cobra.Command {
 	return &cobra.Command{
 		Use:     "stories",
-		Short:   "print twelve questions with their answers",
-		Long:    "Print twelve questions as teams ask them, each with the answer of the guide, why, and the run that shows it.",
+		Short:   "print questions that teams ask, with answers",
+		Long:    "Print questions as teams ask them, each with the answer of the guide, why, and the run that shows it.",
 		Example: "  lockcheck guide stories",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

@@ -31,7 +31,7 @@ func released(t *testing.T, binary string) (folder string, files map[string][]by
 	if err := os.Mkdir(programs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, suffix := range []string{"", "-kubernetes", "-redsync-4.12.0"} {
+	for _, suffix := range []string{"", "-kubernetes", "-redsync-4.12.0", "-s3"} {
 		content, err := os.ReadFile(binary + suffix)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -68,7 +68,7 @@ func TestRelease(t *testing.T) {
 	}
 	list := exec.Command("tar", "--list", "--gzip", "--file", "lockcheck-linux-amd64.tar.gz")
 	list.Dir = folder
-	if output, err := list.Output(); err != nil || string(output) != "lockcheck\nlockcheck-kubernetes\nlockcheck-redsync-4.12.0\n" {
+	if output, err := list.Output(); err != nil || string(output) != "lockcheck\nlockcheck-kubernetes\nlockcheck-redsync-4.12.0\nlockcheck-s3\n" {
 		t.Errorf("the archive has %q, %v", output, err)
 	}
 	check := exec.Command("sha256sum", "--check", "--strict", sumsFile)

@@ -67,7 +67,7 @@ const (
 )
 
 // Rule says in one sentence how Decide ranks.
-const Rule = "Ranked by: fewest warnings for these figures; then the guard with which a program can do least wrong; then fewest kinds of fault under which the service itself lets two have the lock, by its mechanism or in runs; then fewest usual faults never tried; then fewest servers; then the fastest acquire. For wasted work: warnings, servers, acquire. What a mechanism or a run contradicts is out."
+const Rule = "Ranked by, in this order: fewest warnings for these figures; the guard with which a program can do least wrong; fewest kinds of fault under which the service itself lets two have the lock, by mechanism or in runs; fewest usual faults never tried; fewest servers; the fastest acquire. For wasted work: warnings, servers, acquire. What a mechanism or a run contradicts is out."
 
 // Choice is a family as an answer, represented by its best lock.
 type Choice struct {

@@ -80,7 +80,7 @@ func TestReproductions(t *testing.T) {
 // story.
 func TestStories(t *testing.T) {
 	e := known(t)
-	if n := len(Stories()); n != 12 {
+	if n := len(Stories()); n < 12 {
 		t.Errorf("%d stories", n)
 	}
 	for _, s := range Stories() {

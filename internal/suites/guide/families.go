@@ -42,78 +42,83 @@ type Family struct {
 // Families lists all families.
 func Families() []Family {
 	const clockStep, restart, powerLoss = "clock:one server", "kill:one server", "power-loss:one server"
-	const guardOfData = "version column (cas) or unique key"
+	const guardOfData = "version column or unique key"
 	return []Family{
 		{
 			Name: "transaction of a database", Locks: []string{"postgres-xact", "postgres-row"}, End: EndsTransaction,
-			Ends: "its transaction; no clock", Survives: "nothing, and the open transaction is rolled back with it",
+			Ends: "its transaction; no clock", Survives: "nothing; the transaction rolls back",
 			Breaks: "the holder goes on after its connection ended", Behind: "data written in that transaction",
 		}, {
 			Name: "connection to a database", Locks: []string{"postgres-session", "mariadb"}, End: EndsConnection,
 			Ends: "its connection; no clock", Survives: "nothing; holders learn it at their next query",
-			Breaks: "the holder goes on after its connection ended, as in a restart", Behind: "data written through that connection, or a unique row",
+			Breaks: "the holder goes on after its connection ended", Behind: "data written through that connection, or a unique row",
 			Condition: "connect to the server itself: a pooler in transaction mode shares connections",
 		}, {
 			Name: "session of etcd", Locks: []string{"etcd", "etcd-election", "etcd-v3lock", "etcd-v3lock-retry"}, End: EndsSession,
 			Ends: "a lease by the leader's monotonic clock (3.4: wall clock)", Survives: "all, by Raft",
-			Breaks: "a holder is paused or cut off past its lease", Behind: "fence by the create revision of its own key",
+			Breaks: "a holder is paused or cut off past its lease", Behind: "fence by the create revision of its key",
 		}, {
 			Name: "session of ZooKeeper", Locks: []string{"zookeeper", "zookeeper-lib"}, End: EndsSession,
 			Ends: "a session by the leader's monotonic clock", Survives: "all, by its log",
-			Breaks: "a pause outlasts its session; with zookeeper-lib also cut off", Behind: "fence by the czxid of its own node",
+			Breaks: "a pause outlasts its session; with zookeeper-lib also cut off", Behind: "fence by the czxid of its node",
 		}, {
 			Name: "session of Consul", Locks: []string{"consul"}, End: EndsSession,
-			Ends: "a session by the leader's monotonic clock, after up to twice its TTL", Survives: "keys and sessions, but not lock delays",
+			Ends: "a session by the leader's monotonic clock, within twice its TTL", Survives: "keys and sessions",
 			Breaks: "a holder is paused or cut off: it is not told", Behind: guardOfData,
 			TokenRestarts: "LockIndex is 1 again after the key was deleted",
 		}, {
 			Name: "Lease of Kubernetes", Locks: []string{"k8s-lease"}, End: EndsSession,
-			Ends: "each candidate's own monotonic clock", Survives: "all, by etcd",
+			Ends: "each candidate's monotonic clock", Survives: "all, by etcd",
 			Breaks: "a leader is paused or cut off; client-go promises no single leader", Behind: "resourceVersion of each written object (cas)",
 			TokenRestarts: "leaseTransitions is 0 again in a Lease that was recreated",
 		}, {
 			Name: "key of NATS JetStream", Locks: []string{"nats-kv"}, End: EndsLease,
 			GivesWay: []string{clockStep, "crash:one server", "power-loss:servers"},
 			Ends:     "a TTL by the servers' wall clocks", Survives: "what was synced: by default every two minutes",
-			Breaks: "a pause outlasts its TTL; a clock is stepped; all servers lose power", Behind: "fence by the revision of its key",
+			Breaks: "a pause outlasts its TTL; a clock steps; all servers lose power", Behind: "fence by the revision of its key",
 		}, {
 			Name: "row with an expiry", Locks: []string{"postgres-lease"}, End: EndsLease,
 			GivesWay: []string{clockStep},
-			Ends:     "a lease by the database's wall clock", Survives: "all, by the log of the database",
-			Breaks: "a pause outlasts its lease; the database's clock is stepped", Behind: "fence by the counter in its row",
+			Ends:     "a lease by the database's wall clock", Survives: "all, by its log",
+			Breaks: "a pause outlasts its lease; the database's clock steps", Behind: "fence by the counter in its row",
 		}, {
-			Name: "key of one Redis", Locks: []string{"redis", "redislock", "valkey"}, End: EndsLease,
+			Name: "key of one Redis", Locks: []string{"redis", "redislock", "redis-reentrant", "valkey"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
 			Ends:     "a TTL by the server's wall clock", Survives: "nothing",
-			Breaks: "a pause outlasts its TTL; the server restarts empty; its clock is stepped", Behind: guardOfData,
+			Breaks: "a pause outlasts its TTL; the server restarts; its clock steps", Behind: guardOfData,
 		}, {
 			Name: "key of one Redis that syncs each write", Locks: []string{"redis-aof"}, End: EndsLease,
 			GivesWay: []string{clockStep},
 			Ends:     "a TTL by the server's wall clock", Survives: "all, by its append-only file",
-			Breaks: "a pause outlasts its TTL; the server's clock is stepped", Behind: guardOfData,
+			Breaks: "a pause outlasts its TTL; the server's clock steps", Behind: guardOfData,
 		}, {
 			Name: "key of one Redis that syncs each second", Locks: []string{"redis-aof-everysec"}, End: EndsLease,
 			GivesWay: []string{clockStep, powerLoss},
-			Ends:     "a TTL by the server's wall clock", Survives: "all but the last second before a power loss",
-			Breaks: "a pause outlasts its TTL; the server loses power; its clock is stepped", Behind: guardOfData,
+			Ends:     "a TTL by the server's wall clock", Survives: "all but the last second",
+			Breaks: "a pause outlasts its TTL; the server loses power; its clock steps", Behind: guardOfData,
 		}, {
 			Name: "key of a replicated Redis", Locks: []string{"redis-failover", "redis-wait", "redis-cluster", "valkey-cluster"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
-			Ends:     "a TTL by the primary's wall clock", Survives: "what was replicated before a failover",
-			Breaks: "a holder is paused; a primary dies before it replicates the key", Behind: guardOfData,
+			Ends:     "a TTL by the primary's wall clock", Survives: "what was replicated",
+			Breaks: "a holder is paused; a primary dies before it replicates", Behind: guardOfData,
 		}, {
 			Name: "Redlock", Locks: []string{"redlock", "redsync"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
 			Ends:     "TTLs by the wall clocks of a majority", Survives: "nothing, unless each write is synced",
-			Breaks: "a holder is paused; a clock is stepped or a server restarts", Behind: guardOfData,
+			Breaks: "a holder is paused; a clock steps or a server restarts", Behind: guardOfData,
 		}, {
 			Name: "key of memcached", Locks: []string{"memcached-add"}, End: EndsLease,
 			GivesWay: []string{restart},
 			Ends:     "a TTL by the server's monotonic clock", Survives: "nothing",
 			Breaks: "a holder is paused; the server restarts or evicts the key", Behind: guardOfData,
 		}, {
-			Name: "mark that somebody removes", Locks: []string{"file", "postgres-insert", "galera-insert", "redis-noexpiry"}, End: EndsNever,
-			Ends: "nothing but its release", Survives: "all",
+			Name: "record in an object store", Locks: []string{"s3-conditional"}, End: EndsLease,
+			Ends: "a lease by the waiting client's monotonic clock", Survives: "untested",
+			Breaks: "a pause outlasts its lease", Behind: "fence by the epoch in its record",
+			Condition: "the store must compare and write in one step",
+		}, {
+			Name: "mark that somebody removes", Locks: []string{"file", "postgres-insert", "galera-insert", "redis-noexpiry", "s3-lockfile"}, End: EndsNever,
+			Ends: "its release", Survives: "all",
 			Breaks: "its holder dies", Behind: "nothing: it blocks",
 		},
 	}
@@ -175,7 +180,7 @@ const noServers = "none"
 // Cluster.
 func productOf(servers string) string {
 	name, _, _ := strings.Cut(servers, "-")
-	return strings.TrimRight(name, "0123456789")
+	return strings.TrimSuffix(name, "5") // of five servers for Redlock
 }
 
 // Products lists what --have accepts, and the aliases of these names.

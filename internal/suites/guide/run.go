@@ -266,7 +266,7 @@ func (r Run) conclusiveRuns() int64 {
 }
 
 // products are the servers whose version represents the run, in order of priority.
-var products = [...]string{"kube-apiserver", "postgres", "etcd", "zookeeper", "consul", "nats", "mariadb", "memcached", "valkey", "redis"}
+var products = [...]string{"kube-apiserver", "postgres", "etcd", "zookeeper", "consul", "nats", "mariadb", "memcached", "versitygw", "valkey", "redis"}
 
 // Version names the servers of the run and their version, such as "etcd 3.6.16"; "" for a lock without
 // servers.

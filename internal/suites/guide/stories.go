@@ -20,7 +20,7 @@ type Story struct {
 	Shown       string // the command of a run that shows it
 }
 
-// Stories lists twelve stories.
+// Stories lists all stories.
 func Stories() []Story {
 	return []Story{
 		{
@@ -94,6 +94,12 @@ func Stories() []Story {
 			Lock:  "postgres-row", Guard: "database",
 			Why:   "The row that is changed is the lock, for as long as its transaction. One UPDATE that computes and checks in the database needs no lock of yours. A version check with retries wastes work on a row that everybody changes.",
 			Shown: "lockcheck test --lock postgres-row --nemesis pause",
+		}, {
+			Text:  "Batch jobs rewrite a manifest in an S3 bucket, one at a time, and must not lose entries. There is no database.",
+			Query: Query{Need: NeedData, Have: []string{"s3"}},
+			Lock:  "s3-conditional", Guard: "fence",
+			Why:   "A paused job writes after another one took over; a store of data that compares epochs refuses it. In the bucket itself keep the epoch in the manifest, and write with If-Match what was read. A lock file without a lease stays when its job dies. Not every store that speaks S3 compares and writes in one step.",
+			Shown: "lockcheck repro holder-pause-fenced-s3-conditional",
 		},
 	}
 }
