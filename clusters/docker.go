@@ -71,6 +71,11 @@ func (c *docker) start(ctx context.Context) (err error) {
 	if c.engine, err = engine.Connect(ctx); err != nil {
 		return err
 	}
+	if c.request.PowerLoss {
+		if err := c.engine.CanMount(); err != nil {
+			return err
+		}
+	}
 	if err := c.makeImages(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,22 @@ type Limits struct {
 
 // fuseDevice is where a machine has FUSE.
 const fuseDevice = "/dev/fuse"
+
+// CanMount says why containers with Spec.Mounting cannot start; nil if they can, or if the engine is on another
+// machine, where only the start of a container shows it.
+func (e *Engine) CanMount() error {
+	if !e.BySocket() {
+		return nil
+	}
+	return hasDevice(fuseDevice)
+}
+
+func hasDevice(path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("the fault power-loss needs FUSE, and %w; load the kernel's module (modprobe fuse)", err)
+	}
+	return nil
+}
 
 // DefaultPIDs stops a program that forks without end, and is out of reach of servers that people run.
 const DefaultPIDs = 4096

@@ -109,3 +109,14 @@ func TestExitString(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceMissing: a machine without FUSE is told what is missing.
+func TestDeviceMissing(t *testing.T) {
+	missing := t.TempDir() + "/fuse"
+	if err := hasDevice(missing); err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "modprobe fuse") {
+		t.Errorf("%v", err)
+	}
+	if err := hasDevice("/dev/null"); err != nil {
+		t.Error(err)
+	}
+}
