@@ -77,6 +77,9 @@ func (l *redisReentrant) watch(ctx context.Context, a Attempt) {
 		}
 		renewed, err := keepScript.Eval(ctx, l.renewals, []string{a.Key}, a.ID, a.TTL.Milliseconds()).Int()
 		if err == nil && renewed == 0 {
+			if stop, known := l.watchdogs.take(a.ID); known {
+				stop()
+			}
 			return
 		}
 	}

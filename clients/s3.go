@@ -33,6 +33,9 @@ const s3Opening = 15 * time.Second
 // sends the request again.
 const s3RequestTimeout = time.Second
 
+// s3Rounds is how often a change is tried.
+const s3Rounds = 10
+
 // s3Bucket is a bucket whose objects are JSON documents of type T, written only under a condition.
 type s3Bucket[T any] struct {
 	client *s3.Client
@@ -73,7 +76,10 @@ func openS3Bucket[T any](c Config) (s3Bucket[T], error) {
 // s3Key encodes a lock's name so that it is one path element.
 func s3Key(lock string) *string { return aws.String("lock-" + url.PathEscape(lock)) }
 
-// read returns the object of a lock. Reads are strongly consistent in S3.
+var errNoETag = errors.New("the store sent no ETag")
+
+// read returns the object of a lock. Reads are strongly consistent in S3. versitygw may return a newer body with an
+// older ETag. A write with that ETag is refused, so the pair grants nothing.
 func (b s3Bucket[T]) read(ctx context.Context, lock string) (entry s3Entry[T], err error) {
 	object, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: s3Key(lock)})
 	var missing *types.NoSuchKey
@@ -92,7 +98,7 @@ func (b s3Bucket[T]) read(ctx context.Context, lock string) (entry s3Entry[T], e
 		return entry, noEffect("lock %s: the object is no record: %w", lock, err)
 	}
 	if entry.ETag = aws.ToString(object.ETag); entry.ETag == "" {
-		return entry, noEffect("lock %s: the store sent no ETag", lock)
+		return entry, noEffect("lock %s: %w", lock, errNoETag)
 	}
 	return entry, nil
 }
@@ -101,7 +107,8 @@ func (b s3Bucket[T]) read(ctx context.Context, lock string) (entry s3Entry[T], e
 // an earlier request of the same call, which took effect and was not answered.
 var errS3Condition = errors.New("the condition of the write does not hold")
 
-// inDoubt returns an error of unknown outcome in place of one that says that the last request had no effect.
+// inDoubt hides the type of an error, so that OutcomeOf returns Unknown: an earlier request of the call may have taken
+// effect.
 func inDoubt(err error) error { return fmt.Errorf("after a refused write: %v", err) }
 
 // write replaces the object that has the ETag, or creates it if etag is "", and returns the new ETag.
@@ -120,7 +127,10 @@ func (b s3Bucket[T]) write(ctx context.Context, lock, etag string, content T) (s
 	if err != nil {
 		return "", s3Outcome(err)
 	}
-	return aws.ToString(answer.ETag), nil
+	if aws.ToString(answer.ETag) == "" {
+		return "", errNoETag
+	}
+	return *answer.ETag, nil
 }
 
 func (b s3Bucket[T]) remove(ctx context.Context, lock string) error {
@@ -240,11 +250,11 @@ func (l *s3Conditional) Renew(ctx context.Context, g Grant, ttl time.Duration) (
 
 // change edits the record while the grant holds the lock. It begins again after a refused write: a renewal of the same
 // grant may have come in between, or the library has repeated the write. After that only the record itself can
-// show the outcome.
+// show the outcome. A store that never accepts its own ETags is given up after s3Rounds.
 func (l *s3Conditional) change(ctx context.Context, g Grant, edit func(*s3Record)) error {
 	var written s3Record
 	refused := false
-	for {
+	for range s3Rounds {
 		last, err := l.read(ctx, g.Key)
 		switch {
 		case refused && err == nil && last.Content == written:
@@ -264,6 +274,7 @@ func (l *s3Conditional) change(ctx context.Context, g Grant, edit func(*s3Record
 		}
 		refused = true
 	}
+	return inDoubt(errS3Condition)
 }
 
 // Holds implements Asker.
@@ -331,7 +342,8 @@ type s3LockInfo struct{ ID string }
 
 // s3Lockfile is the lock of Terraform's S3 backend with use_lockfile: an object that PUT with If-None-Match
 // creates, and that its holder removes after it has read whose object it is. It has no lease. As in Terraform no
-// request has a deadline. A DELETE that the library repeats can remove the object of the next holder.
+// request has a deadline. A DELETE that the library repeats can remove the object of the next holder, and a PUT that
+// arrives late can leave an object that nobody removes.
 type s3Lockfile struct {
 	s3Bucket[s3LockInfo]
 	// rereads: a refused attempt reads the object, and has the lock if the object is its own.

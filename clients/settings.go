@@ -227,7 +227,7 @@ const (
 
 func s3Options() []Option {
 	return []Option{{
-		Name: requestTimeout, Adds: "the AWS SDK sends a request again that is not answered within a second (http.Client.Timeout)",
+		Name: requestTimeout, Adds: "the AWS SDK repeats a request that gets no answer within a second (http.Client.Timeout)",
 	}}
 }
 

@@ -400,8 +400,8 @@ func s3Locks() []Info {
 	}
 	return []Info{
 		lease,
-		lease.as("s3-conditional-412", "as s3-conditional; a holder whose renewal is refused takes the lock for lost", func(i *Info) {
-			i.Naive, i.Open = "the answer to a renewal is lost, the store refuses the next renewal, and the holder gives up a lock that it has", openS3TrustsRefusal
+		lease.as("s3-conditional-412", "as s3-conditional; a refused renewal counts as a loss", func(i *Info) {
+			i.Naive, i.Open = "the answer to a renewal is lost, the store refuses the next renewal, and the holder gives up a lock that it still holds", openS3TrustsRefusal
 		}),
 		{
 			Name: "s3-lockfile", Summary: "an object store: Terraform's use_lockfile, a PUT with If-None-Match and a DELETE; a holder that dies keeps it",

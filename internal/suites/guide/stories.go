@@ -98,7 +98,7 @@ func Stories() []Story {
 			Text:  "Batch jobs rewrite a manifest in an S3 bucket, one at a time, and must not lose entries. There is no database.",
 			Query: Query{Need: NeedData, Have: []string{"s3"}},
 			Lock:  "s3-conditional", Guard: "fence",
-			Why:   "A paused job writes after another one took over; a store of data that compares epochs refuses it. In the bucket itself keep the epoch in the manifest, and write with If-Match what was read. A lock file without a lease stays when its job dies. Not every store that speaks S3 compares and writes in one step.",
+			Why:   "A paused job may write after another job has taken over. A data store that compares epochs refuses this write. If the manifest is in the bucket, store the epoch in it, and write with the ETag that was read (If-Match). A lock file without a lease stays when its job dies. Not every store that speaks S3 compares and writes in one step.",
 			Shown: "lockcheck repro holder-pause-fenced-s3-conditional",
 		},
 	}
