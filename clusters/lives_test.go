@@ -181,6 +181,7 @@ func userServers(t *testing.T, names ...string) Spec {
 // TestLaunched: the output of a replica becomes events of its node, and continues after a kill and restart.
 // Another replica is not affected.
 func TestLaunched(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	r := request(t, "redis")
 	r.Spec = userServers(t, "biller-1", "bin") // the second name is also a folder of lockcheck's
@@ -220,6 +221,7 @@ func TestLaunched(t *testing.T) {
 // TestLaunchedWithout: an image without a command, or with a program that does not exist, is an error and no
 // crash.
 func TestLaunchedWithout(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	for want, dockerfile := range map[string]string{
 		"neither an entry point nor a command": "FROM debian:trixie-slim\nCMD []\n",

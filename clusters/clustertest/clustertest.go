@@ -121,7 +121,7 @@ func Main(m *testing.M) int {
 // restVariable is an environment variable. If it is set, only the tests run that make test leaves out.
 const restVariable = "LOCKCHECK_REST"
 
-// Rest, as an argument of Engine, marks a test that make test leaves out, whatever servers it starts.
+// Rest, as an argument of Engine or StartsServers, marks a test that make test leaves out, whatever servers it starts.
 const Rest = "rest"
 
 // usual are the servers whose tests make test runs. make test-all also runs the others.
@@ -142,10 +142,10 @@ func inRing(t testing.TB, servers []string) {
 }
 
 // StartsServers leaves a test out of -short, which is for tests without servers. Embedded servers count,
-// because a run with them takes seconds.
-func StartsServers(t testing.TB) {
+// because a run with them takes seconds. With Rest make test leaves the test out, too.
+func StartsServers(t testing.TB, ring ...string) {
 	t.Helper()
-	inRing(t, nil)
+	inRing(t, ring)
 }
 
 // Engine returns the Docker engine for a test that starts the given servers; name none for a test that make

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/clients"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
@@ -48,10 +49,11 @@ func TestRedis(t *testing.T) {
 // pooler, in a session that only seems to hold it. Data that it keeps of a run do not appear in the next run.
 func TestDataInDatabase(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
 	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
+			info, _ := clients.ByName(lock)
+			clustertest.Engine(t, info.Servers)
 			// On a busy machine a cluster may not prove clean in time, so that the next run gets a new one.
 			// Workers may also do too little for a verdict.
 			pool, seen, reused, decided := NewPool(), make(map[string]bool), false, false

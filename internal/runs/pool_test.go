@@ -79,16 +79,16 @@ func keys(h *history.History) map[string]bool {
 // of their sessions.
 func TestPool(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
 	brief := nemesis.Span{Plus: time.Second} // long enough to be proven on a busy machine
 	step := func(fault, target string) nemesis.Step {
 		return nemesis.Step{Fault: fault, Target: target, For: brief}
 	}
 	holder := step(history.Kill, "holder")
 	holder.When = nemesis.WhenHolding
-	for _, lock := range []string{"redis", "etcd"} {
+	for lock, servers := range map[string]string{"redis": "redis", "etcd": clustertest.Rest} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
+			clustertest.Engine(t, servers)
 			p := &pooled{t: t, pool: NewPool(), lock: lock}
 			first := p.run(holder) // leaves its lock on the servers
 			seen := keys(first)
