@@ -77,11 +77,16 @@ func (l *redisReentrant) watch(ctx context.Context, a Attempt) {
 		}
 		renewed, err := keepScript.Eval(ctx, l.renewals, []string{a.Key}, a.ID, a.TTL.Milliseconds()).Int()
 		if err == nil && renewed == 0 {
-			if stop, known := l.watchdogs.take(a.ID); known {
-				stop()
-			}
+			l.stopWatching(a.ID)
 			return
 		}
+	}
+}
+
+// stopWatching ends the watchdog of an attempt, if it has one.
+func (l *redisReentrant) stopWatching(attempt string) {
+	if stop, known := l.watchdogs.take(attempt); known {
+		stop()
 	}
 }
 
@@ -95,9 +100,7 @@ func (l *redisReentrant) Release(ctx context.Context, g Grant) error {
 		return err
 	})
 	if err == nil && left == 0 || errors.Is(err, ErrNotHeld) {
-		if stop, known := l.watchdogs.take(g.ID); known {
-			stop()
-		}
+		l.stopWatching(g.ID)
 	}
 	return err
 }

@@ -138,6 +138,8 @@ func (b s3Bucket[T]) remove(ctx context.Context, lock string) error {
 	return err
 }
 
+func (s3Bucket[T]) Close() error { return nil }
+
 // s3Outcome recognizes a refused condition. S3 answers 404 to a write If-Match whose object is gone. It answers 409 to
 // a write that conflicts with a concurrent one: nothing is certain then.
 func s3Outcome(err error) error {
@@ -283,8 +285,6 @@ func (l *s3Conditional) Holds(ctx context.Context, g Grant) (bool, error) {
 	return err == nil && last.Content.holder() == g.ID, err
 }
 
-func (*s3Conditional) Close() error { return nil }
-
 // s3TrustsRefusal is s3Conditional with a renewal that treats every refusal as a loss. It knows the ETag of its last
 // write that was answered. If a renewal takes effect and is not answered, the store refuses the next one.
 type s3TrustsRefusal struct {
@@ -399,5 +399,3 @@ func (l *s3Lockfile) Holds(ctx context.Context, g Grant) (bool, error) {
 	holder, err := l.read(ctx, g.Key)
 	return err == nil && holder.Content.ID == g.ID, err
 }
-
-func (*s3Lockfile) Close() error { return nil }

@@ -164,7 +164,7 @@ func grantee(g checker.Granted) string {
 	case g.Worker != "" && g.At != 0:
 		return fmt.Sprintf("%s (%s)", g.Worker, g.Grant)
 	case g.RefusedByItself:
-		return fmt.Sprintf("%s (%s), an attempt that it had refused in favour of this same attempt,", g.Worker, g.Grant)
+		return fmt.Sprintf("%s (%s), whose acquire it had refused although %s had the lock,", g.Worker, g.Grant, g.Grant)
 	case g.Worker != "":
 		return fmt.Sprintf("%s (%s), which was not told of a grant,", g.Worker, g.Grant)
 	case g.Grant == "":

@@ -367,7 +367,7 @@ func TestLastHolds(t *testing.T) {
 		{after(checker.Past{Granted: unknown, Fate: checker.FateGaveUp, At: 21 * ms}), "w1 never released it; before that wait w4 gave up its attempt d at 11 ms"},
 		{after(checker.Past{Granted: granted, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w1 (a) as the holder, at 11 ms"},
 		{after(checker.Past{Granted: unknown, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), which was not told of a grant, as the holder, at 11 ms"},
-		{after(checker.Past{Granted: &checker.Granted{Worker: "w4", Grant: "d", RefusedByItself: true}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), an attempt that it had refused in favour of this same attempt, as the holder, at 11 ms"},
+		{after(checker.Past{Granted: &checker.Granted{Worker: "w4", Grant: "d", RefusedByItself: true}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), whose acquire it had refused although d had the lock, as the holder, at 11 ms"},
 		{after(checker.Past{Granted: &checker.Granted{Grant: "x"}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named x, which is no attempt of a worker, as the holder, at 11 ms"},
 		{after(checker.Past{Granted: &checker.Granted{Token: 7}, Fate: checker.FateClaimed, At: 21 * ms}), "w1 never released it; meanwhile a claim with token 7, of which no worker was told, was first in the queue of the service, at 11 ms"},
 	} {
