@@ -99,17 +99,26 @@ func (m Mark) carriedBy(pid int) bool {
 	return strings.Contains("\x00"+string(environment(pid)), "\x00"+string(m)+"\x00")
 }
 
-// environment returns the environment of a process, in which each variable ends with a zero byte. While execve(2)
-// loads a program, the kernel shows no environment. Such a text is read again a few times. Zombies and threads of the kernel have no environment, and no program.
+// environment returns the environment of a process, in which each variable ends with a zero byte. Zombies and
+// threads of the kernel have no environment. While execve(2) loads a program, the kernel shows no environment
+// either, and a busy machine can interrupt that for long. So an empty environment counts when the process had it
+// twice and waited in between, which no process does while execve(2) replaces its memory.
 func environment(pid int) (text []byte) {
-	for range 10 {
+	for waited, deadline := false, time.Now().Add(5*time.Second); time.Now().Before(deadline); {
 		var err error
 		text, err = readAtOnce(fmt.Sprintf("/proc/%d/environ", pid))
-		_, noProgram := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if err != nil || noProgram != nil || bytes.HasSuffix(text, []byte{0}) {
+		if err != nil || waited || bytes.HasSuffix(text, []byte{0}) {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		_, noProgram := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		fields, err := Stat(pid)
+		if noProgram != nil || err != nil {
+			break
+		}
+		waited = fields[State] != "R" && fields[State] != "D"
+		if !waited {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return text
 }
