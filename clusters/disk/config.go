@@ -25,7 +25,7 @@ type Config struct {
 	Folder string
 	// User is whom the server runs as, as in a Dockerfile's USER; "" for root.
 	User string
-	// Switch is where the power is switched off.
+	// Switch is where the disk takes orders.
 	Switch Switch
 }
 
@@ -35,21 +35,24 @@ func (c Config) Launcher(binary string) []string {
 	return []string{binary, Command, "--folder", c.Folder, "--user", c.User, "--switch", string(c.Switch), "--"}
 }
 
-// Switch is the beginning of the paths of two files: a Unix socket at which the disk takes orders, and its report of
-// what it has lost. They are not on the disk.
+// Switch is the beginning of the paths of three files: a Unix socket at which the disk takes orders, its report of what
+// it has lost, and its condition. They are not on the disk.
 type Switch string
 
-func (s Switch) socket() string { return string(s) + ".sock" }
-func (s Switch) report() string { return string(s) + ".lost" }
+func (s Switch) socket() string    { return string(s) + ".sock" }
+func (s Switch) report() string    { return string(s) + ".lost" }
+func (s Switch) condition() string { return string(s) + ".condition" }
 
 // An order to a disk is one line on a connection of its own. The disk answers with the same line.
 const (
-	orderOff  = "off"
-	orderOn   = "on"
-	orderSync = "sync"
+	orderOff   = "off"
+	orderOn    = "on"
+	orderSync  = "sync"
+	orderFault = "fault " // the Fault follows as JSON
+	orderCheck = "check"
 )
 
-// orderLimit bounds how long either side waits for the other.
+// orderLimit bounds how long either side waits for the other. A probe of a slow disk takes some seconds.
 const orderLimit = 10 * time.Second
 
 // Off makes the disk lose what is not durable as soon as its server has ended.
@@ -65,6 +68,27 @@ func (s Switch) On(ctx context.Context) error { return s.order(ctx, orderOn) }
 
 // Sync makes everything durable that has been written so far.
 func (s Switch) Sync(ctx context.Context) error { return s.order(ctx, orderSync) }
+
+// Set puts a fault in force; the zero value ends the present one.
+func (s Switch) Set(ctx context.Context, fault Fault) error {
+	text, err := json.Marshal(fault)
+	if err != nil {
+		return err
+	}
+	return s.order(ctx, orderFault+string(text))
+}
+
+// Check probes the disk. If the disk has ended with its server, it returns what was known at that time.
+func (s Switch) Check(ctx context.Context) (condition Condition, err error) {
+	unanswered := s.order(ctx, orderCheck)
+	if err := read(s.condition(), &condition); err != nil {
+		return condition, errors.Join(unanswered, err)
+	}
+	if !condition.Ended {
+		err = unanswered
+	}
+	return condition, err
+}
 
 func (s Switch) order(ctx context.Context, order string) error {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
@@ -118,23 +142,31 @@ func (s Switch) listen() (net.Listener, error) {
 
 // Report reads what was lost when the power was last off. The error is os.ErrNotExist until that is known.
 func (s Switch) Report() (report Report, err error) {
-	content, err := os.ReadFile(s.report())
-	if err != nil {
-		return report, err
-	}
-	return report, json.Unmarshal(content, &report)
+	err = read(s.report(), &report)
+	return report, err
 }
 
-func (s Switch) writeReport(report Report) error {
-	content, err := json.Marshal(report)
+func (s Switch) writeReport(report Report) error          { return write(s.report(), report) }
+func (s Switch) writeCondition(condition Condition) error { return write(s.condition(), condition) }
+
+func read(path string, value any) error {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	next := s.report() + ".next" // the report appears whole
+	return json.Unmarshal(content, value)
+}
+
+func write(path string, value any) error {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	next := path + ".next" // the file appears whole
 	if err := os.WriteFile(next, content, 0o644); err != nil {
 		return err
 	}
-	return os.Rename(next, s.report())
+	return os.Rename(next, path)
 }
 
 // remove removes a file, if it exists.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // node is a file or folder of a disk. It passes everything on to the folder below, and tells the cache what changes a
@@ -54,7 +55,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
-	handle, errno := n.handle(below, flags)
+	handle, errno := n.handle(below, n.path(), flags)
 	return handle, options, errno
 }
 
@@ -67,13 +68,16 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
-	h, errno = n.handle(h, flags)
+	h, errno = n.handle(h, name, flags)
 	return inode, h, options, errno
 }
 
 // handle adds to an open file what the cache needs if it may be written.
-func (n *node) handle(below fs.FileHandle, flags uint32) (fs.FileHandle, syscall.Errno) {
-	h := &handle{LoopbackFile: below.(*fs.LoopbackFile), cache: n.cache, synced: flags&(syscall.O_SYNC|syscall.O_DSYNC) != 0}
+func (n *node) handle(below fs.FileHandle, name string, flags uint32) (fs.FileHandle, syscall.Errno) {
+	h := &handle{
+		LoopbackFile: below.(*fs.LoopbackFile), cache: n.cache, synced: flags&(syscall.O_SYNC|syscall.O_DSYNC) != 0,
+		counted: filepath.Base(name) != probeName,
+	}
 	if flags&syscall.O_ACCMODE == syscall.O_RDONLY {
 		return h, 0
 	}
@@ -145,6 +149,8 @@ type handle struct {
 	cache  *cache
 	file   *os.File // open for reading and writing; nil if the handle only reads
 	synced bool     // each write is durable before it is answered
+	// counted: its operations are the server's, and not those of a probe.
+	counted bool
 }
 
 var (
@@ -161,6 +167,9 @@ var (
 func (h *handle) Write(_ context.Context, data []byte, at int64) (uint32, syscall.Errno) {
 	if h.file == nil {
 		return 0, syscall.EBADF
+	}
+	if number := h.space(at, at+int64(len(data))); number != 0 {
+		return 0, number
 	}
 	written := 0
 	number := h.cache.change(h.file, at, at+int64(len(data)), func() syscall.Errno {
@@ -182,8 +191,16 @@ func (h *handle) Writev(ctx context.Context, parts [][]byte, at int64) (uint32, 
 // Fsync implements fs.FileFsyncer, for fdatasync as well.
 func (h *handle) Fsync(context.Context, uint32) syscall.Errno { return h.durable() }
 
+// space fails or delays a write between two offsets as the disk's fault demands.
+func (h *handle) space(from, to int64) syscall.Errno {
+	return h.cache.faults.write(h.counted, func() bool { return needsSpace(h.file, from, to) })
+}
+
 // durable syncs the file below, so that a sync takes its time, and then the cache.
 func (h *handle) durable() syscall.Errno {
+	if number := h.cache.faults.sync(h.counted); number != 0 {
+		return number
+	}
 	var out fuse.AttrOut
 	if number := h.LoopbackFile.Getattr(context.Background(), &out); number != 0 {
 		return number
@@ -199,6 +216,11 @@ func (h *handle) durable() syscall.Errno {
 func (h *handle) Allocate(ctx context.Context, at, size uint64, mode uint32) syscall.Errno {
 	if h.file == nil {
 		return syscall.EBADF
+	}
+	if mode&(unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_COLLAPSE_RANGE) == 0 { // these free space
+		if number := h.space(int64(at), int64(at+size)); number != 0 {
+			return number
+		}
 	}
 	return h.cache.change(h.file, int64(at), int64(at+size), func() syscall.Errno {
 		return h.LoopbackFile.Allocate(ctx, at, size, mode)

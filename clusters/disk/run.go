@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -44,19 +45,12 @@ func Run(c Config, server []string) (int, error) {
 	defer close(done)
 	go cache.writeBackUntil(done)
 	var off atomic.Bool
-	go c.Switch.serve(orders, func(order string) (known bool) {
-		switch order {
-		case orderOff, orderOn:
-			off.Store(order == orderOff)
-		case orderSync:
-			cache.writeBack(time.Now())
-		default:
-			return false
-		}
-		return true
-	})
+	go c.Switch.serve(orders, func(order string) bool { return c.obey(order, cache, &off) })
 	code, err := exitOf(command)
 	if err != nil {
+		return code, err
+	}
+	if err := c.Switch.writeCondition(Condition{Met: cache.faults.tally(), Ended: true}); err != nil {
 		return code, err
 	}
 	if off.Load() {
@@ -69,6 +63,29 @@ func Run(c Config, server []string) (int, error) {
 		}
 	}
 	return code, nil
+}
+
+// obey carries out an order, and says whether it could.
+func (c Config) obey(order string, cache *cache, off *atomic.Bool) bool {
+	fault, isFault := strings.CutPrefix(order, orderFault)
+	switch {
+	case isFault:
+		var next Fault
+		if json.Unmarshal([]byte(fault), &next) != nil {
+			return false
+		}
+		cache.faults.set(next)
+	case order == orderOff, order == orderOn:
+		off.Store(order == orderOff)
+	case order == orderSync:
+		cache.writeBack(time.Now())
+	case order == orderCheck:
+		write, sync := probe(c.Folder)
+		return c.Switch.writeCondition(Condition{Met: cache.faults.tally(), Write: write, Sync: sync}) == nil
+	default:
+		return false
+	}
+	return true
 }
 
 // mount mounts a disk over a folder. The folder below stays reachable by its descriptor.

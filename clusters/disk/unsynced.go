@@ -1,4 +1,5 @@
-// Package disk is the disk of a server that can lose power. It is a FUSE file system over the server's data folder.
+// Package disk is the disk of a server that can lose power, and have other faults (see Fault). It is a FUSE file system
+// over the server's data folder.
 // All writes reach the folder at once, as they reach the page cache of a kernel. The disk remembers what the folder
 // contained before the writes that no fsync has followed, and brings that back when the power is lost.
 //
@@ -62,9 +63,10 @@ type cache struct {
 	files  map[uint64]*unsynced // by inode number
 	writes int64
 	off    bool // the power is lost; nothing more reaches the disk
+	faults *faults
 }
 
-func newCache() *cache { return &cache{files: make(map[uint64]*unsynced)} }
+func newCache() *cache { return &cache{files: make(map[uint64]*unsynced), faults: newFaults()} }
 
 // change lets do change the bytes from one offset to another, after the old ones are remembered. do may also change
 // the file's size. file must be open for reading and writing.
