@@ -110,6 +110,8 @@ func (t tallied) missed(kind string) FactKind {
 		return FactMissedWorkers
 	case does(history.Stops) && t.onWorkers, does(history.Defers):
 		return FactMissedHolders
+	case does(history.Impairs):
+		return FactMissedDisk
 	case hitsProcesses(kind):
 		return FactMissedOperations
 	case does(history.Cuts), does(history.Disturbs):
@@ -177,11 +179,13 @@ func (f *fault) cover(r *run, m meetings) {
 			f.Exercised = f.Exercised || f.hitWaiter(r)
 			reason = MissNoWaiter
 		}
+	case f.does(history.Impairs):
+		f.Exercised, reason = f.Met()
 	case hitsProcesses(f.Kind):
 		f.Exercised = m.metOperation(f)
 		reason = MissNoOperation
 	case f.does(history.Cuts), f.does(history.Disturbs):
-		f.Exercised, reason = f.MetPackets()
+		f.Exercised, reason = f.Met()
 	case f.does(history.Steps):
 		f.Exercised = m.metHold(f) || m.metOperation(f)
 		reason = MissNobody

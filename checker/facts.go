@@ -98,7 +98,8 @@ const (
 	FactMissedHolders    FactKind = "missed-holders"    // no target was inside its section while others wanted the lock
 	FactMissedOperations FactKind = "missed-operations" // no operation of a server was open
 	FactMissedPackets    FactKind = "missed-packets"
-	FactMissedAll        FactKind = "missed-all" // no worker held the lock or asked for it
+	FactMissedDisk       FactKind = "missed-disk" // no operation of a server on its disk
+	FactMissedAll        FactKind = "missed-all"  // no worker held the lock or asked for it
 	FactEffectUnknown    FactKind = "effect-unknown"
 )
 
@@ -376,6 +377,8 @@ const (
 	MissNoOperation MissReason = "no-operation-open"
 	MissNoPacket    MissReason = "no-packet"
 	MissPackets     MissReason = "packets-unknown"
+	MissNoDisk      MissReason = "no-disk-operation"
+	MissDisk        MissReason = "disk-operations-unknown"
 	MissNobody      MissReason = "nobody-held-or-asked"
 	MissKind        MissReason = "kind-unknown"
 	MissNoCall      MissReason = "call-over"

@@ -8,10 +8,10 @@ import (
 	"lockcheck/history"
 )
 
-// hitsProcesses says whether faults of a kind act on processes. Such faults are judged differently on workers
-// and on servers.
+// hitsProcesses says whether faults of a kind act on processes, or on their disks, which may stop or end them. Such
+// faults are judged differently on workers and on servers.
 func hitsProcesses(kind string) bool {
-	return history.Does(kind, history.Stops) || history.Does(kind, history.Ends)
+	return history.Does(kind, history.Stops) || history.Does(kind, history.Ends) || history.Does(kind, history.Impairs)
 }
 
 // does says whether the fault has an effect on its targets.
@@ -26,8 +26,8 @@ type fault struct {
 	// The fault was certainly in force from certainFrom to certainTo, ns. If certainTo is 0, nothing is
 	// certain.
 	certainFrom, certainTo int64
-	healedAt               int64 // latest time at which it was gone, 0 if it never was
-	dropped                *int64
+	healedAt               int64   // latest time at which it was gone, 0 if it never was
+	dropped                *int64  // packets, or operations of a disk
 	unhealed               bool    // the nemesis reported that it could not prove the healing
 	step                   int64   // of a clock, ns; 0 if it is not known
 	speed                  float64 // of a clock; 0 if it is not known
@@ -68,15 +68,21 @@ func (f *fault) Does(effect history.Effect) bool { return f.does(effect) }
 // Involves says whether a process was a target of the fault, or cut off by it.
 func (f *fault) Involves(process string) bool { return f.involves(process) }
 
-// MetPackets says whether a fault of the network hit any packets, and if not, why.
-func (f *fault) MetPackets() (met bool, missed MissReason) {
+// Met says whether a fault of the network hit any packets, or a fault of a disk any operations of its server, by its
+// own counters, and if not, why.
+func (f *fault) Met() (met bool, missed MissReason) {
+	onDisk := f.does(history.Impairs)
 	switch {
-	case f.dropped == nil:
-		return false, MissPackets
-	case *f.dropped == 0:
+	case f.dropped != nil && *f.dropped > 0:
+		return true, ""
+	case f.dropped != nil && onDisk:
+		return false, MissNoDisk
+	case f.dropped != nil:
 		return false, MissNoPacket
+	case onDisk:
+		return false, MissDisk
 	}
-	return true, ""
+	return false, MissPackets
 }
 
 func stagesOf(events []history.Event) (byID map[string]*fault, order []string) {
@@ -164,7 +170,7 @@ func (f *fault) stage(e history.Event) {
 	case history.Healed:
 		f.certainTo, f.End, f.healedAt = from, to, max(f.healedAt, to)
 	case history.ProvenHealed:
-		if f.does(history.Ends) {
+		if f.doesAny(history.Ends, history.Impairs) {
 			to = e.Time // a server is back when it answers, not when its process starts
 		}
 		f.Healed, f.healedAt = true, max(f.healedAt, to)

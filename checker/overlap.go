@@ -259,7 +259,7 @@ func (r *run) disturbed(from, to int64) bool { return r.serverFaults.first(from,
 // amongServers says that a fault hit the servers, or the network between them. It is false if the only server
 // was stopped: it forgets nothing, and no other server takes its place.
 func (r *run) amongServers(f *fault) bool {
-	alone := len(r.header.Servers) == 1 && !f.does(history.Steps) && !f.does(history.Ends)
+	alone := len(r.header.Servers) == 1 && !f.doesAny(history.Steps, history.Ends, history.Impairs)
 	return !alone && r.onServersAlone(f)
 }
 

@@ -143,8 +143,12 @@ func (r *run) applyFaults() {
 		if !f.Applied || !hitsProcesses(f.Kind) {
 			continue
 		}
-		if f.does(history.Ends) && r.onServers(f) {
+		switch {
+		case !r.onServers(f):
+		case f.does(history.Ends):
 			servers = append(servers, span{f.Begin, max(f.Begin, f.certainFrom)})
+		case f.does(history.Impairs): // the server may have ended at any time until it was back
+			servers = append(servers, span{f.Begin, max(f.End, f.healedAt)})
 		}
 		for w := range r.workersOf(f) {
 			silent[w] = append(silent[w], span{f.Begin, f.End})

@@ -167,8 +167,8 @@ type Request struct {
 	Meanwhile func(context.Context, Cluster) error
 	// Failed is called with a cluster that did not start, before it is removed; nil for nothing.
 	Failed func(Cluster)
-	// PowerLoss: the servers run on disks that can lose power (see package disk). Only on Docker.
-	PowerLoss bool
+	// Disks: the servers run on disks that can have faults (see package disk). Only on Docker.
+	Disks bool
 	// Lasting: programs can be started one after another under one name, in the same container. Only on Docker.
 	Lasting bool
 }
@@ -284,6 +284,9 @@ type Node struct {
 	lives   *lives      // set for nodes that are restarted with their streams; nil for others
 	freezer *freezer    // nil if the node cannot be frozen
 	killed  atomic.Bool // since the last start
+	faulty  atomic.Bool // a fault of its disk is in force
+	mayEnd  atomic.Bool // since that fault; the server may end because of it, even a little later
+	revived atomic.Bool // it was started again because of that fault
 	// ended is closed when it is known how the process ended this time; nil for a node that is never restarted.
 	ended <-chan struct{}
 }
@@ -299,7 +302,7 @@ func (n *Node) lastWords() string {
 // Exit is how a process ended.
 type Exit struct {
 	Clean  bool
-	Killed bool // by Node.Kill
+	Killed bool // by Node.Kill, or by a fault of its disk
 	Reason string
 }
 

@@ -8,8 +8,9 @@ import (
 	"lockcheck/clusters/disk"
 )
 
-// CanLosePower says why a server's disk cannot lose power; nil if it can.
-func (n *Node) CanLosePower() error {
+// CanMountDisk says why a server cannot run on a disk of package disk; nil if it can. A server that ends because of
+// its disk is started again.
+func (n *Node) CanMountDisk() error {
 	if err := n.CanRestart(); err != nil {
 		return err
 	}
@@ -31,8 +32,49 @@ func (n *Node) LosePower(ctx context.Context) (agent.Moment, error) {
 	return n.end(ctx, n.Host.LosePower)
 }
 
-// onDisk says whether a server runs on a disk that can lose power.
-func (c *docker) onDisk(node *Node) bool { return c.request.PowerLoss && node.Server.noDisk() == nil }
+// SetDisk puts a fault of the server's disk in force; the zero value ends it. Until DiskSettled the server may end
+// because of the fault, which is no failure of the run.
+func (n *Node) SetDisk(ctx context.Context, fault disk.Fault) (agent.Moment, error) {
+	if !n.mayEnd.Swap(true) {
+		n.revived.Store(false)
+	}
+	faulty := fault != disk.Fault{}
+	if faulty {
+		n.faulty.Store(true)
+	}
+	moment, err := n.Host.SetDisk(ctx, fault)
+	if err == nil {
+		n.faulty.Store(faulty)
+	}
+	return moment, err
+}
+
+// Revive starts a server again that has ended because of its disk; it does nothing for others.
+func (n *Node) Revive(ctx context.Context) error {
+	if !n.mayEnd.Load() {
+		return nil
+	}
+	select {
+	case <-n.ended:
+		n.revived.Store(true)
+		_, err := n.Restart(ctx)
+		return err
+	default:
+		return nil
+	}
+}
+
+// DiskFaulty says whether a fault of the server's disk is in force.
+func (n *Node) DiskFaulty() bool { return n.faulty.Load() }
+
+// DiskSettled notes that the server has survived the fault of its disk, and says whether it was started again.
+func (n *Node) DiskSettled() (revived bool) {
+	n.mayEnd.Store(false)
+	return n.revived.Load()
+}
+
+// onDisk says whether a server runs on a disk of package disk.
+func (c *docker) onDisk(node *Node) bool { return c.request.Disks && node.Server.noDisk() == nil }
 
 // disk is the disk of a server.
 func (c *docker) disk(node *Node) disk.Config {
@@ -41,8 +83,8 @@ func (c *docker) disk(node *Node) disk.Config {
 	if node.Server.Data != nil {
 		folder = node.Server.Data(place)
 	}
-	return disk.Config{Folder: folder, User: c.images[place.N].User, Switch: powerSwitch(node)}
+	return disk.Config{Folder: folder, User: c.images[place.N].User, Switch: diskSwitch(node)}
 }
 
-// powerSwitch is the switch of a server's disk. It is outside the server's folder, which may be the disk.
-func powerSwitch(node *Node) disk.Switch { return disk.Switch(sharedFolder + "/disks/" + node.Name) }
+// diskSwitch is the switch of a server's disk. It is outside the server's folder, which may be the disk.
+func diskSwitch(node *Node) disk.Switch { return disk.Switch(sharedFolder + "/disks/" + node.Name) }

@@ -71,7 +71,7 @@ func (c *docker) start(ctx context.Context) (err error) {
 	if c.engine, err = engine.Connect(ctx); err != nil {
 		return err
 	}
-	if c.request.PowerLoss {
+	if c.request.Disks {
 		if err := c.engine.CanMount(); err != nil {
 			return err
 		}
@@ -299,11 +299,11 @@ func nodeFolder(n int) string { return fmt.Sprintf("%s/n%d", sharedFolder, n+1) 
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 	n := c.place(node).N
 	args := append(c.request.Spec.probesFlag(n), "--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port))
-	if c.request.Spec.launched(n) || c.request.PowerLoss {
+	if c.request.Spec.launched(n) || c.request.Disks {
 		args = append(args, "--install", launcherPath)
 	}
 	if c.onDisk(node) {
-		args = append(args, "--disk", string(powerSwitch(node)))
+		args = append(args, "--disk", string(diskSwitch(node)))
 	}
 	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.images[n]))...)...); err != nil {
 		return err
@@ -491,6 +491,9 @@ func (n *Node) relay(exited <-chan engine.Exit, exits chan<- Exit) {
 	n.ended = ended
 	go func() {
 		exit := <-exited
+		if n.mayEnd.Load() {
+			n.killed.Store(true)
+		}
 		killed := n.killed.Load()
 		close(ended)
 		exits <- Exit{Clean: exit.Err == nil && exit.Code == 0, Killed: killed, Reason: exit.String()}

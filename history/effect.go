@@ -10,6 +10,9 @@ const (
 	Wipe        = "wipe"
 	Crash       = "crash"
 	PowerLoss   = "power-loss"
+	DiskFull    = "disk-full"
+	FsyncError  = "fsync-error"
+	SlowDisk    = "slow-disk"
 	Clock       = "clock"
 	ClockStrobe = "clock-strobe"
 	ClockRate   = "clock-rate"
@@ -29,6 +32,7 @@ const (
 	Ends     Effect = "ends"     // the target's processes end; a worker's processes end for good
 	Cuts     Effect = "cuts"     // nothing gets through between targets and peers
 	Disturbs Effect = "disturbs" // packets between targets and peers are lost or late
+	Impairs  Effect = "impairs"  // the target's disk fails or delays operations; the target may end, and is then restarted at the healing
 	Steps    Effect = "steps"    // the target's wall clock is wrong
 	Defers   Effect = "defers"   // a write of the target reaches the resource late
 )
@@ -42,6 +46,8 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Ends}
 	case Crash, PowerLoss:
 		return []Effect{Ends, Cuts}
+	case DiskFull, FsyncError, SlowDisk:
+		return []Effect{Impairs}
 	case Clock, ClockStrobe, ClockRate:
 		return []Effect{Steps}
 	case Partition, OneWay:

@@ -193,14 +193,16 @@ type Fault struct {
 	// Since is how long after the awaited event the fault took effect, ns, on Applied; 0 if it waited for
 	// none.
 	Since int64 `json:"since,omitempty"`
-	// Dropped is how many packets of other processes a network fault dropped or held back, by its own
-	// counters, on Healed; nil for other kinds.
+	// Dropped is how many packets of other processes a network fault dropped or held back, or how many
+	// operations of servers a fault of their disks failed or held back, by its own counters, on Healed; nil for
+	// other kinds.
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`
 	// Speed is how many seconds a clock advanced per second; 0 for a fault that does not change the speed.
 	Speed float64 `json:"speed,omitempty"`
-	// Loss is the share of dropped packets, Delay is for how many ns each was held back, and Rate is the
+	// Loss is the share of dropped packets, Delay is for how many ns each was held back (by a
+	// disk: each write and sync), and Rate is the
 	// bandwidth in bytes per second; 0 for a fault without that effect.
 	Loss  float64 `json:"loss,omitempty"`
 	Delay int64   `json:"delay,omitempty"`

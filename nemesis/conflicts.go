@@ -16,7 +16,8 @@ type affected struct {
 
 // conflict returns why a fault cannot be inflicted on its targets now. Of two faults with the same effect, the
 // first to heal would heal both. A dead process can neither be stopped nor asked for its clock, and a stopped
-// one cannot be asked either. Network faults conflict with no other.
+// one cannot be asked either. A restart would end the fault of a disk, and a frozen disk cannot end it. Network faults
+// conflict with no other.
 func (n *Nemesis) conflict(order Order) error {
 	does := func(effect history.Effect) bool { return history.Does(order.Step.Fault, effect) }
 	effects := exclusive(order.Step.Fault)
@@ -34,6 +35,10 @@ func (n *Nemesis) conflict(order Order) error {
 			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
 		case does(history.Steps) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be asked for its clock", target.Name)
+		case does(history.Impairs) && under(history.Stops):
+			return fmt.Errorf("%s is stopped, and perhaps its disk", target.Name)
+		case (does(history.Ends) || does(history.Stops)) && under(history.Impairs):
+			return fmt.Errorf("the disk of %s is faulty", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Steps):
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
 		}

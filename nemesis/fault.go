@@ -77,7 +77,8 @@ type Fault interface {
 // Healing is what Heal did.
 type Healing struct {
 	agent.Moment
-	// Dropped is how many packets a cut has dropped or held back; nil for other faults, or if unknown.
+	// Dropped is how many packets a cut has dropped or held back, or how many operations a disk has failed or held
+	// back; nil for other faults, or if unknown.
 	Dropped *int64
 }
 
@@ -100,6 +101,8 @@ type Kind struct {
 	Target string
 	// Uses lists the optional fields of a step that this kind uses.
 	Uses []Option
+	// OnDisk: the servers must run on disks of package disk.
+	OnDisk bool
 	// Momentary: the fault may have no duration.
 	Momentary bool
 	// Can says why the fault cannot be inflicted on a node; nil if it can.
@@ -117,7 +120,7 @@ const (
 	UsesStep  Option = "step"  // how far a clock is moved
 	UsesSpeed Option = "speed" // how fast a clock runs
 	UsesLoss  Option = "loss"  // which share of the packets is dropped
-	UsesDelay Option = "delay" // how long packets are held back
+	UsesDelay Option = "delay" // how long packets, or writes to a disk, are held back
 	UsesRate  Option = "rate"  // the throughput of a link
 )
 
@@ -128,6 +131,7 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 func Kinds() []Kind {
 	return []Kind{
 		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(), powerLossKind(),
+		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
 	}

@@ -139,6 +139,9 @@ func (k *kill) serves(ctx context.Context, node *clusters.Node) (string, error) 
 	defer cancel()
 	begin := time.Now()
 	for {
+		if err := node.Revive(ctx); err != nil {
+			return "", err
+		}
 		err := node.Host.Ready(ctx)
 		took := time.Since(begin).Round(time.Millisecond)
 		if err == nil {
@@ -194,6 +197,8 @@ func disturbed(ctx context.Context, node *clusters.Node) string {
 		return node.Name + " is dead"
 	case processes[0].Stopped:
 		return node.Name + " is stopped"
+	case node.DiskFaulty():
+		return node.Name + " has a faulty disk"
 	}
 	if frozen, err := node.Frozen(ctx); err == nil && frozen {
 		return node.Name + " is frozen"

@@ -86,8 +86,8 @@ func newMatrix(t *testing.T, request clusters.Request) *matrix {
 func (m *matrix) steps() (steps []Step) {
 	var last []Step
 	for _, kind := range Kinds() {
-		if kind.Name == history.PowerLoss {
-			continue // needs servers on other disks
+		if kind.OnDisk {
+			continue // tested on servers with such disks
 		}
 		can := kind.Support(m.spec)
 		if can.Servers == nil {

@@ -400,6 +400,12 @@ func metText(kind string, dropped *int64) string {
 		return ""
 	case kind == history.PacketDelay, kind == history.SlowLink:
 		return fmt.Sprintf("%d packets held back", *dropped)
+	case kind == history.DiskFull:
+		return fmt.Sprintf("%d writes of servers failed with ENOSPC", *dropped)
+	case kind == history.FsyncError:
+		return fmt.Sprintf("%d syncs of servers failed with EIO", *dropped)
+	case kind == history.SlowDisk:
+		return fmt.Sprintf("%d writes and syncs of servers held back", *dropped)
 	}
 	return fmt.Sprintf("%d packets dropped", *dropped)
 }

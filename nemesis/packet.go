@@ -48,7 +48,7 @@ func packetDelayKind() Kind {
 		Uses: []Option{UsesFrom, UsesDelay},
 		Random: func(rng *rand.Rand, env Environment, step *Step) {
 			randomPartition(rng, env, step)
-			step.Delay = Span{Plus: time.Duration(50+rng.IntN(351)) * time.Millisecond}
+			randomDelay(rng, step)
 		},
 	}, agent.Cut{Delay: minDelay})
 }
@@ -99,7 +99,7 @@ func (s *Step) checkPackets(kind Kind) error {
 	case kind.uses(UsesDelay) && s.Delay.neverPositive():
 		return wrong("delay", "must be positive")
 	case !kind.uses(UsesDelay) && !s.Delay.IsZero():
-		return wrong("delay", "only for %s", history.PacketDelay)
+		return wrong("delay", "only for %s and %s", history.PacketDelay, history.SlowDisk)
 	case kind.uses(UsesRate) && (s.Rate < minRate || s.Rate > maxRate):
 		return wrong("rate", "must be %d to %d bytes per second", minRate, maxRate)
 	case !kind.uses(UsesRate) && s.Rate != 0:

@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,15 +17,12 @@ func powerLossKind() Kind {
 	crashes := crashKind()
 	return Kind{
 		Name: history.PowerLoss, Summary: "crash a server whose disk also loses what was not synced; it is started again",
-		Target: roleOne,
+		Target: roleOne, OnDisk: true,
 		Can: func(env Environment, node *clusters.Node) error {
-			if !env.server(node) {
-				return errors.New("only servers run on disks that can lose power; name a server")
-			}
-			if err := crashes.Can(env, node); err != nil {
+			if err := hasDisk(env, node); err != nil {
 				return err
 			}
-			return node.CanLosePower()
+			return crashes.Can(env, node)
 		},
 		New: func(env Environment, order Order) (Fault, error) {
 			crashed := newCrash(env, order)

@@ -20,7 +20,7 @@ func TestPowerLoss(t *testing.T) {
 		}
 		t.Run(spec.Name, func(t *testing.T) {
 			t.Parallel()
-			m := newMatrix(t, clusters.Request{Spec: spec, PowerLoss: true})
+			m := newMatrix(t, clusters.Request{Spec: spec, Disks: true})
 			m.healthy("before any fault")
 			for _, server := range m.env.Servers { // as a run does: no server has to survive a loss while it is set up
 				if err := server.Host.SyncDisk(t.Context()); err != nil {
@@ -40,7 +40,7 @@ func TestPowerLoss(t *testing.T) {
 // loss of power. What was synced survives both.
 func TestPowerLossLosesWrites(t *testing.T) {
 	spec, _ := clusters.ByName("redis-aof-everysec")
-	m := newMatrix(t, clusters.Request{Spec: spec, PowerLoss: true})
+	m := newMatrix(t, clusters.Request{Spec: spec, Disks: true})
 	redis := m.env.Servers[0]
 	set := func(key string) {
 		if answer := ask(t, redis.Address, "SET "+key+" 1"); answer != "+OK" {
@@ -72,21 +72,30 @@ func TestPowerLossLosesWrites(t *testing.T) {
 // ask sends a command to a Redis and returns the first line of its answer.
 func ask(t *testing.T, address, command string) string {
 	t.Helper()
+	line, err := tell(t, address, command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// tell is ask for a Redis that may end before it answers.
+func tell(t *testing.T, address, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), probeTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer conn.Close()
 	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	answer := make([]byte, 256)
 	n, err := conn.Read(answer)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	line, _, _ := strings.Cut(string(answer[:n]), "\r\n")
-	return line
+	return line, nil
 }

@@ -40,7 +40,7 @@ type Step struct {
 	Speed float64 `yaml:"speed,omitempty"`
 	// Loss is the share of dropped packets, between 0 and 1.
 	Loss float64 `yaml:"loss,omitempty"`
-	// Delay is how long each packet is held back, with a jitter of a quarter.
+	// Delay is how long each packet is held back, with a jitter of a quarter, or each write and sync of a disk.
 	Delay Span `yaml:"delay,omitempty"`
 	// Rate limits each direction, in bytes a second.
 	Rate int64 `yaml:"rate,omitempty"`
@@ -263,6 +263,14 @@ func (s Schedule) Faults() []string {
 	}
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
+}
+
+// OnDisks says whether the servers must run on disks of package disk.
+func (s Schedule) OnDisks() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool {
+		kind, _ := KindByName(step.Fault)
+		return kind.OnDisk
+	})
 }
 
 // Least is the minimum time that the schedule needs, and the kind of fault that determines it. One fault of

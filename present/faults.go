@@ -38,6 +38,8 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 		return "no " + kind + " of a server met an operation" + p.moreChances()
 	case checker.FactMissedPackets:
 		return "no " + kind + " met a packet" + p.moreChances()
+	case checker.FactMissedDisk:
+		return "no server met a " + kind + " on its disk" + p.moreChances()
 	case checker.FactMissedAll:
 		return "no clock was moved while a worker held the lock or asked for it" + p.moreChances()
 	case checker.FactEffectUnknown:
@@ -120,6 +122,10 @@ func missed(f checker.FaultCoverage) string {
 		return "it met no packet"
 	case checker.MissPackets:
 		return "how many packets it met is not known"
+	case checker.MissNoDisk:
+		return "no operation of the server met it"
+	case checker.MissDisk:
+		return "how many operations of the server it met is not known"
 	case checker.MissNobody:
 		return "no worker held the lock or asked for it meanwhile"
 	case checker.MissKind:

@@ -44,7 +44,8 @@ func (r *run) missingKinds() []checker.Fact {
 			if f := &r.faults[i]; f.Kind == kind && f.Applied {
 				c := r.covered(f)
 				applied, proven, counted = true, proven || f.Proven, counted || c.Counts()
-				noPacket = noPacket || c.Missed == checker.MissNoPacket || c.Missed == checker.MissPackets
+				met, why := f.Met()
+				noPacket = noPacket || !met && c.Missed == why
 			}
 		}
 		miss := checker.FactMissedMoment
@@ -56,7 +57,9 @@ func (r *run) missingKinds() []checker.Fact {
 		case !proven:
 			miss = checker.FactNeverProven
 		case noPacket:
-			miss = checker.FactMissedPackets
+			if miss = checker.FactMissedPackets; history.Does(kind, history.Impairs) {
+				miss = checker.FactMissedDisk
+			}
 		}
 		missing = append(missing, checker.Fact{Kind: miss, FaultKind: kind})
 	}
@@ -73,7 +76,7 @@ func (r *run) coverage() []checker.FaultCoverage {
 }
 
 // covered fills in whether a fault was exercised. What a server was doing is not recorded, so that a fault of one counts
-// once it is proven; but one of the network must have met a packet, one that was aimed at a holder must have hit it in its
+// once it is proven; but one of the network must have met a packet and one of a disk an operation, one that was aimed at a holder must have hit it in its
 // hold, and where replicas say what they do, one of replicas must have hit one that did something in this run.
 func (r *run) covered(f *fault) checker.FaultCoverage {
 	c := f.FaultCoverage
@@ -82,8 +85,8 @@ func (r *run) covered(f *fault) checker.FaultCoverage {
 		return c
 	}
 	var missed checker.MissReason
-	if (f.Does(history.Cuts) || f.Does(history.Disturbs)) && !f.Does(history.Ends) {
-		_, missed = f.MetPackets()
+	if (f.Does(history.Cuts) || f.Does(history.Disturbs) || f.Does(history.Impairs)) && !f.Does(history.Ends) {
+		_, missed = f.Met()
 	}
 	if len(history.EffectsOf(f.Kind)) == 0 {
 		missed = checker.MissKind

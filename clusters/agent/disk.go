@@ -44,13 +44,13 @@ func (Local) Files(_ context.Context, folder string) ([]string, error) {
 	return names, err
 }
 
-// errNoPower is why a node's disk cannot lose power.
-var errNoPower = errors.New("the server is not on a disk that can lose power")
+// errNoDisk is why a node's disk has no faults.
+var errNoDisk = errors.New("the server is not on a disk of lockcheck's")
 
 // LosePower implements Host. The disk learns of the loss before the server ends, and acts when it has ended.
 func (l Local) LosePower(ctx context.Context) (Moment, error) {
 	if l.Disk == "" {
-		return Moment{}, errNoPower
+		return Moment{}, errNoDisk
 	}
 	if err := l.Disk.Off(ctx); err != nil {
 		return Moment{}, err
@@ -60,6 +60,30 @@ func (l Local) LosePower(ctx context.Context) (Moment, error) {
 		err = errors.Join(err, l.Disk.On(context.WithoutCancel(ctx)))
 	}
 	return moment, err
+}
+
+// SetDisk implements Host. A disk ends with its server, and its fault with it.
+func (l Local) SetDisk(ctx context.Context, fault disk.Fault) (Moment, error) {
+	if l.Disk == "" {
+		return Moment{}, errNoDisk
+	}
+	moment := Moment{From: history.Now()}
+	err := l.Disk.Set(ctx, fault)
+	moment.To = history.Now()
+	if err != nil && fault == (disk.Fault{}) {
+		if pids, unknown := l.pids(); unknown == nil && len(pids) == 0 {
+			return moment, nil
+		}
+	}
+	return moment, err
+}
+
+// CheckDisk implements Host.
+func (l Local) CheckDisk(ctx context.Context) (disk.Condition, error) {
+	if l.Disk == "" {
+		return disk.Condition{}, errNoDisk
+	}
+	return l.Disk.Check(ctx)
 }
 
 // SyncDisk implements Host.
@@ -73,7 +97,7 @@ func (l Local) SyncDisk(ctx context.Context) error {
 // Lost implements Host.
 func (l Local) Lost(context.Context) (disk.Report, error) {
 	if l.Disk == "" {
-		return disk.Report{}, errNoPower
+		return disk.Report{}, errNoDisk
 	}
 	report, err := l.Disk.Report()
 	if errors.Is(err, os.ErrNotExist) {

@@ -67,10 +67,14 @@ type Host interface {
 
 	// LosePower ends all processes of the node as Signal does with Kill, and its disk forgets what is not durable.
 	LosePower(ctx context.Context) (Moment, error)
-	// SyncDisk makes durable what the server has written so far. It does nothing if the disk cannot lose power.
+	// SyncDisk makes durable what the server has written so far. It does nothing if the server is on another disk.
 	SyncDisk(ctx context.Context) error
 	// Lost returns what the disk forgot when the power was last lost. The error is ErrNoLoss until that is known.
 	Lost(ctx context.Context) (disk.Report, error)
+	// SetDisk puts a fault of the server's disk in force; the zero value ends it.
+	SetDisk(ctx context.Context, fault disk.Fault) (Moment, error)
+	// CheckDisk probes the server's disk, and returns what its latest fault met.
+	CheckDisk(ctx context.Context) (disk.Condition, error)
 
 	// Ready asks the server whether it can serve. It is an error, too, if the server does not answer within
 	// some seconds.

@@ -26,7 +26,7 @@ type Local struct {
 	ClockFile   string
 	ClockDriver ClockDriver
 	unmovable   error // why the driver does not work here
-	// Disk is where the power of the server's disk is switched off; "" if the disk cannot lose power.
+	// Disk is where the server's disk takes orders; "" if it is not a disk of lockcheck's.
 	Disk disk.Switch
 	// Probes and Address reach the server; zero on a node without a server.
 	Probes  Probes

@@ -24,6 +24,7 @@ type request struct {
 	Target string        `json:",omitempty"` // address to dial, ID of a cut, or folder
 	Span   time.Duration `json:",omitempty"` // clock offset or time limit
 	Speed  float64       `json:",omitempty"` // of a clock
+	Fault  disk.Fault    `json:",omitzero"`
 	// Until is the deadline of the call on the monotonic clock, which caller and agent share. A stopped agent
 	// may read a request long after it was sent. 0 for no deadline.
 	Until int64 `json:",omitempty"`
@@ -32,22 +33,23 @@ type request struct {
 type reply struct {
 	ID int64 `json:"id"`
 	// Now is the agent's monotonic clock when it replied.
-	Now       int64         `json:",omitempty"`
-	Error     string        `json:",omitempty"`
-	NoAnswer  bool          `json:",omitempty"` // the error is ErrNoAnswer
-	Refused   bool          `json:",omitempty"` // the error is ErrRefused
-	NoLeader  bool          `json:",omitempty"` // the error is ErrNoLeader
-	Yes       bool          `json:",omitempty"`
-	NoClock   bool          `json:",omitempty"` // the error is ErrClock
-	Moment    Moment        `json:",omitzero"`
-	Processes []Process     `json:",omitempty"`
-	Dropped   int64         `json:",omitempty"`
-	Names     []string      `json:",omitempty"`
-	Reading   Reading       `json:",omitzero"`
-	Text      string        `json:",omitempty"`
-	Span      time.Duration `json:",omitempty"`
-	NoLoss    bool          `json:",omitempty"` // the error is ErrNoLoss
-	Lost      disk.Report   `json:",omitzero"`
+	Now       int64          `json:",omitempty"`
+	Error     string         `json:",omitempty"`
+	NoAnswer  bool           `json:",omitempty"` // the error is ErrNoAnswer
+	Refused   bool           `json:",omitempty"` // the error is ErrRefused
+	NoLeader  bool           `json:",omitempty"` // the error is ErrNoLeader
+	Yes       bool           `json:",omitempty"`
+	NoClock   bool           `json:",omitempty"` // the error is ErrClock
+	Moment    Moment         `json:",omitzero"`
+	Processes []Process      `json:",omitempty"`
+	Dropped   int64          `json:",omitempty"`
+	Names     []string       `json:",omitempty"`
+	Reading   Reading        `json:",omitzero"`
+	Text      string         `json:",omitempty"`
+	Span      time.Duration  `json:",omitempty"`
+	NoLoss    bool           `json:",omitempty"` // the error is ErrNoLoss
+	Lost      disk.Report    `json:",omitzero"`
+	Condition disk.Condition `json:",omitzero"`
 }
 
 // ErrOtherClock is the error of every call to an agent whose monotonic clock is not ours. The times in a
@@ -85,7 +87,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // isAction says whether a method is an action.
 func isAction(method string) bool {
 	switch method {
-	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power":
+	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power", "set-disk":
 		return true
 	}
 	return false
@@ -139,6 +141,10 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Names, err = host.Files(ctx, r.Target)
 	case "lose-power":
 		answer.Moment, err = host.LosePower(ctx)
+	case "set-disk":
+		answer.Moment, err = host.SetDisk(ctx, r.Fault)
+	case "check-disk":
+		answer.Condition, err = host.CheckDisk(ctx)
 	case "sync-disk":
 		err = host.SyncDisk(ctx)
 	case "lost":
@@ -423,6 +429,18 @@ func (r *Remote) Files(ctx context.Context, folder string) ([]string, error) {
 func (r *Remote) LosePower(ctx context.Context) (Moment, error) {
 	answer, err := r.call(ctx, request{Method: "lose-power"})
 	return answer.Moment, err
+}
+
+// SetDisk implements Host.
+func (r *Remote) SetDisk(ctx context.Context, fault disk.Fault) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "set-disk", Fault: fault})
+	return answer.Moment, err
+}
+
+// CheckDisk implements Host.
+func (r *Remote) CheckDisk(ctx context.Context) (disk.Condition, error) {
+	answer, err := r.call(ctx, request{Method: "check-disk"})
+	return answer.Condition, err
 }
 
 // SyncDisk implements Host.

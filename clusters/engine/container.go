@@ -78,7 +78,7 @@ func (e *Engine) CanMount() error {
 
 func hasDevice(path string) error {
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("the fault power-loss needs FUSE, and %w; load the kernel's module (modprobe fuse)", err)
+		return fmt.Errorf("faults of disks need FUSE, and %w; load the kernel's module (modprobe fuse)", err)
 	}
 	return nil
 }

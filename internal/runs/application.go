@@ -356,7 +356,7 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 		Run: r.id, Spec: r.spec, Binary: r.Binary,
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
-		Before: r.startResource, PowerLoss: losesPower(r.schedule),
+		Before: r.startResource, Disks: r.schedule.OnDisks(),
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {
@@ -364,7 +364,7 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 		return r.keepLogs(logs, err)
 	}
 	r.site.cluster = r.cluster
-	if losesPower(r.schedule) {
+	if r.schedule.OnDisks() {
 		syncDisks(r.cluster.Servers(), r.progress.Step)
 	}
 	return nil

@@ -2,17 +2,12 @@ package runs
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"lockcheck/clusters"
 	"lockcheck/history"
-	"lockcheck/nemesis"
 )
-
-// losesPower says whether servers may lose power in a schedule.
-func losesPower(s nemesis.Schedule) bool { return slices.Contains(s.Faults(), history.PowerLoss) }
 
 // syncAtFirstGrant makes durable what servers have written up to the first grant. Production servers have run for a
 // long time, and their tables, buckets and memberships are on disk. A run begins with all of these just created.

@@ -109,7 +109,7 @@ func (t *test) madeOf() string {
 	resource := t.guard() == workloads.Ask || t.guard() == workloads.Database
 	return fmt.Sprintf("%q", []string{
 		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, lastChange(t.workerBinary()),
-		t.lock.Path, lastChange(t.lock.Image.Build), fmt.Sprint(t.Nodes, resource, losesPower(t.schedule)),
+		t.lock.Path, lastChange(t.lock.Image.Build), fmt.Sprint(t.Nodes, resource, t.schedule.OnDisks()),
 	})
 }
 

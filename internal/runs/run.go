@@ -164,7 +164,7 @@ func (r *run) startCluster(ctx context.Context) error {
 		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.serverImage(),
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
-		Meanwhile: r.startPrograms, Lasting: r.lasting(), PowerLoss: losesPower(r.schedule),
+		Meanwhile: r.startPrograms, Lasting: r.lasting(), Disks: r.schedule.OnDisks(),
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {
@@ -180,7 +180,7 @@ func (t *test) serverImage() string { return cmp.Or(t.Images[t.spec.Image], t.sp
 // observers are the functions that act on the events of the run.
 func (r *run) observers() []func(history.Event) {
 	observe := []func(history.Event){r.tally.Observe, r.canary.Observe, r.traces.Observe, r.endWithClient}
-	if losesPower(r.schedule) {
+	if r.schedule.OnDisks() {
 		observe = append(observe, r.syncAtFirstGrant())
 	}
 	// Neither distinguishes readers, who may hold a lock next to each other.

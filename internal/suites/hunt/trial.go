@@ -113,7 +113,7 @@ func (s Step) strength(n *nemesis.Step) {
 		n.Speed = s.Clock
 	case history.PacketLoss:
 		n.Loss = 0.5
-	case history.PacketDelay:
+	case history.PacketDelay, history.SlowDisk:
 		n.Delay = nemesis.Span{Plus: 200 * time.Millisecond}
 	case history.SlowLink:
 		n.Rate = 2000
