@@ -22,6 +22,9 @@ func TestFaultEvidence(t *testing.T) {
 	dropped := func(n int64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: []string{"n1"}, Dropped: &n}
 	}
+	onDisk := func(n *int64) history.Fault {
+		return history.Fault{ID: "f1", Kind: "disk-full", Targets: []string{"n1"}, Dropped: n}
+	}
 	kill := func(target string) history.Fault {
 		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
@@ -90,6 +93,9 @@ func TestFaultEvidence(t *testing.T) {
 		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "kind:effect-unknown,fault_kind:packet", false, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
 		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "kind:missed-packets,fault_kind:partition", false, false},
+		{"disk that failed operations", asked("disk-full").fault(onDisk(new(int64(3))), 20, 40), Valid, "1 server disk-full", true, false},
+		{"disk that the server did not use", asked("disk-full").acquire("w1", "a", 10, 50).fault(onDisk(new(int64(0))), 20, 40), Undecided, "kind:missed-disk,fault_kind:disk-full", false, false},
+		{"disk that ended before it could tell", asked("disk-full").acquire("w1", "a", 10, 50).fault(onDisk(nil), 20, 40), Undecided, "kind:missed-disk,fault_kind:disk-full", false, false},
 		{"one kind of two", contended("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "kind:never-applied,fault_kind:clock", true, true},
 		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 releasing pause", true, false},
 		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},

@@ -36,7 +36,7 @@ func (n *Nemesis) conflict(order Order) error {
 		case does(history.Steps) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be asked for its clock", target.Name)
 		case does(history.Impairs) && under(history.Stops):
-			return fmt.Errorf("%s is stopped, and perhaps its disk", target.Name)
+			return fmt.Errorf("%s is stopped, and its disk may be, too", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Impairs):
 			return fmt.Errorf("the disk of %s is faulty", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Steps):
