@@ -114,11 +114,18 @@ func probed(found disk.Condition) string {
 func tallied(fault disk.Fault, met disk.Tally) string {
 	switch {
 	case fault.Full:
-		return fmt.Sprintf("%d writes failed with ENOSPC", met.Writes)
+		return several(met.Writes, "write") + " failed with ENOSPC"
 	case fault.NoSync:
-		return fmt.Sprintf("%d syncs failed with EIO", met.Syncs)
+		return several(met.Syncs, "sync") + " failed with EIO"
 	}
-	return fmt.Sprintf("%d writes and %d syncs were held back", met.Writes, met.Syncs)
+	return several(met.Writes, "write") + " and " + several(met.Syncs, "sync") + " held back"
+}
+
+func several(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // Heal mends the disks, and asks them what the fault has met. A disk that ended with its server has left the answer
@@ -139,16 +146,12 @@ func (d *diskFault) Heal(ctx context.Context) (Healing, error) {
 	return healing, err
 }
 
-// ProveHealed waits until a probe on each disk meets no fault and the servers serve. It starts those again that have
-// ended.
+// ProveHealed waits until the servers serve and a probe on each disk meets no fault. Servers that have ended are started
+// again.
 func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
 	var seen []string
 	for i, node := range d.targets {
-		sound, err := poll(ctx, func(ctx context.Context) (string, error) { return d.sound(ctx, node) })
-		if err != nil {
-			return "", err
-		}
-		back, err := d.kill.serves(ctx, node)
+		evidence, err := d.back(ctx, node)
 		if err != nil {
 			return "", err
 		}
@@ -156,16 +159,29 @@ func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
 		if node.DiskSettled() {
 			end = "; it had ended and was started again"
 		}
-		seen = append(seen, fmt.Sprintf("%s: %s%s; %s; %s", node.Name, tallied(d.fault, d.met[i]), end, sound, back))
+		seen = append(seen, fmt.Sprintf("%s: %s%s; %s", node.Name, tallied(d.fault, d.met[i]), end, evidence))
 	}
 	return strings.Join(seen, "; "), nil
 }
 
+// back waits until a server serves on a sound disk. A server may serve for a moment before it ends because of the
+// fault, and then it is waited for again.
+func (d *diskFault) back(ctx context.Context, node *clusters.Node) (evidence string, err error) {
+	for range healAttempts {
+		var serves, sound string
+		if serves, err = d.kill.serves(ctx, node); err != nil {
+			return "", err
+		}
+		sound, err = poll(ctx, func(ctx context.Context) (string, error) { return d.sound(ctx, node) })
+		if err == nil {
+			return sound + "; " + serves, nil
+		}
+	}
+	return "", err
+}
+
 // sound returns an error while a probe on the disk still meets the fault.
 func (d *diskFault) sound(ctx context.Context, node *clusters.Node) (string, error) {
-	if err := node.Revive(ctx); err != nil {
-		return "", err
-	}
 	found, err := node.Host.CheckDisk(ctx)
 	switch {
 	case err != nil:

@@ -401,11 +401,11 @@ func metText(kind string, dropped *int64) string {
 	case kind == history.PacketDelay, kind == history.SlowLink:
 		return fmt.Sprintf("%d packets held back", *dropped)
 	case kind == history.DiskFull:
-		return fmt.Sprintf("%d writes of servers failed with ENOSPC", *dropped)
+		return several(*dropped, "write") + " of servers failed with ENOSPC"
 	case kind == history.FsyncError:
-		return fmt.Sprintf("%d syncs of servers failed with EIO", *dropped)
+		return several(*dropped, "sync") + " of servers failed with EIO"
 	case kind == history.SlowDisk:
-		return fmt.Sprintf("%d writes and syncs of servers held back", *dropped)
+		return several(*dropped, "operation") + " on disks held back"
 	}
 	return fmt.Sprintf("%d packets dropped", *dropped)
 }

@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestPowerLoss: every kind of servers that keeps its data runs on disks that can lose power. It survives that, and
-// the other faults of whole servers are what they are without such disks.
+// TestPowerLoss: every kind of servers that keeps its data runs on disks that can lose power. It survives that and the
+// other faults of disks, and faults of whole servers are what they are without such disks.
 func TestPowerLoss(t *testing.T) {
 	for _, spec := range clusters.Table() {
 		if powerLossKind().Support(spec).Servers != nil {
@@ -27,7 +27,7 @@ func TestPowerLoss(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, kind := range []Kind{pauseKind(), freezeKind(), killKind(), powerLossKind(), powerLossKind(), wipeKind()} {
+			for _, kind := range []Kind{pauseKind(), freezeKind(), killKind(), powerLossKind(), powerLossKind(), diskFullKind(), fsyncErrorKind(), slowDiskKind(), wipeKind()} {
 				if kind.Support(spec).Servers == nil {
 					t.Run(kind.Name, func(t *testing.T) { m.inflict(t, m.step(kind, roleOne)) })
 				}
