@@ -146,17 +146,21 @@ func (d *diskFault) Heal(ctx context.Context) (Healing, error) {
 	return healing, err
 }
 
-// ProveHealed waits until the servers serve and a probe on each disk meets no fault. Servers that have ended are started
-// again.
+// ProveHealed waits until the servers serve and a probe on each disk meets no fault. Servers that have ended or hang are
+// started again.
 func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
 	var seen []string
+	until := time.Now().Add(hangLimit)
 	for i, node := range d.targets {
-		evidence, err := d.back(ctx, node)
+		evidence, hung, err := d.back(ctx, node, until)
 		if err != nil {
 			return "", err
 		}
 		end := ""
-		if node.DiskSettled() {
+		switch revived := node.DiskSettled(); {
+		case hung:
+			end = fmt.Sprintf("; it did not recover within %s and was restarted", hangLimit)
+		case revived:
 			end = "; it had ended and was started again"
 		}
 		seen = append(seen, fmt.Sprintf("%s: %s%s; %s", node.Name, tallied(d.fault, d.met[i]), end, evidence))
@@ -164,20 +168,33 @@ func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
 	return strings.Join(seen, "; "), nil
 }
 
-// back waits until a server serves on a sound disk. A server may serve for a moment before it ends because of the
-// fault, and then it is waited for again.
-func (d *diskFault) back(ctx context.Context, node *clusters.Node) (evidence string, err error) {
+// hangLimit is how long a server may take to recover by itself. Some never do: NATS switches JetStream off until it is
+// restarted. PostgreSQL took 22 s for its recovery on a busy machine.
+const hangLimit = 45 * time.Second
+
+// back waits until a server serves on a sound disk, and restarts a server that hangs until a time. A server may serve
+// for a moment before it ends because of the fault, and then it is waited for again.
+func (d *diskFault) back(ctx context.Context, node *clusters.Node, until time.Time) (evidence string, hung bool, err error) {
 	for range healAttempts {
-		var serves, sound string
-		if serves, err = d.kill.serves(ctx, node); err != nil {
-			return "", err
+		patient, cancel := context.WithTimeout(ctx, max(time.Until(until), disturbedLimit))
+		serves, failed := d.kill.serves(patient, node)
+		if failed != nil && patient.Err() != nil && ctx.Err() == nil {
+			hung = true
+			if _, failed = node.Kill(ctx); failed == nil {
+				serves, failed = d.kill.serves(ctx, node)
+			}
 		}
+		cancel()
+		if failed != nil {
+			return "", hung, failed
+		}
+		var sound string
 		sound, err = poll(ctx, func(ctx context.Context) (string, error) { return d.sound(ctx, node) })
 		if err == nil {
-			return sound + "; " + serves, nil
+			return sound + "; " + serves, hung, nil
 		}
 	}
-	return "", err
+	return "", hung, err
 }
 
 // sound returns an error while a probe on the disk still meets the fault.
