@@ -77,7 +77,7 @@ func (d *diskFault) Prove(ctx context.Context) (string, error) {
 		}
 		evidence, is := meets(d.fault, found)
 		if !is {
-			return "", fmt.Errorf("%s: the disk has no fault: %s", node.Name, probed(found))
+			return "", fmt.Errorf("%s does not meet the fault: %s", node.Name, evidence)
 		}
 		return node.Name + ": " + evidence, nil
 	})

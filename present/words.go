@@ -106,7 +106,7 @@ func Cause(name string) string {
 	case checker.CauseServerLost:
 		return "a server had been killed or emptied, and its lease cannot have ended, or the lock lasts as long as a connection"
 	case checker.CauseServerFault:
-		return "its lease cannot have ended, and a server was stopped, cut off or hard to reach"
+		return "its lease cannot have ended, and a server was stopped, cut off, hard to reach or on a faulty disk"
 	case checker.CauseTwice:
 		return "nothing can have ended the grant, and no server was under a fault"
 	case checker.CauseUnlocked:

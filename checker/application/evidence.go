@@ -76,8 +76,9 @@ func (r *run) coverage() []checker.FaultCoverage {
 }
 
 // covered fills in whether a fault was exercised. What a server was doing is not recorded, so that a fault of one counts
-// once it is proven; but one of the network must have met a packet and one of a disk an operation, one that was aimed at a holder must have hit it in its
-// hold, and where replicas say what they do, one of replicas must have hit one that did something in this run.
+// once it is proven; but one of the network must have met a packet and one of a disk an operation, one that was aimed at a
+// holder must have hit it in its hold, and where replicas say what they do, one of replicas must have hit one that did
+// something in this run.
 func (r *run) covered(f *fault) checker.FaultCoverage {
 	c := f.FaultCoverage
 	if !f.Proven || !f.Applied {
