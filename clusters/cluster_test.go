@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,20 @@ func TestInfoField(t *testing.T) {
 	for name, want := range map[string]string{"redis_version": "7.0.15", "redis_git_sha1": "00000000", "version": "", "# Server": ""} {
 		if got := infoField(info, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestAddressesIn: what the servers of Redis say of each other is read as addresses.
+func TestAddressesIn(t *testing.T) {
+	const list = "id=3 addr=10.0.0.3:41000 laddr=10.0.0.1:6379 fd=10 name=sentinel-1a2b3c4d-cmd age=9\n" +
+		"id=4 addr=10.0.0.3:41001 name=sentinel-1a2b3c4d-pubsub age=9\nid=5 addr=10.0.0.9:5000 name= age=1\n"
+	if got := sentinelsAmong(list); !slices.Equal(got, []string{"10.0.0.3:26379"}) {
+		t.Errorf("Sentinels %v", got)
+	}
+	for field, want := range map[string]string{"ip=10.0.0.4,port=6379,state=online,offset=14,lag=0": "10.0.0.4:6379", "": ""} {
+		if got := replicaIn(field); got != want {
+			t.Errorf("%q: replica %q, want %q", field, got, want)
 		}
 	}
 }

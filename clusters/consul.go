@@ -57,7 +57,10 @@ func consulCommand(p Place) []string {
 // consulProbes asks a Consul agent over HTTP.
 type consulProbes struct{}
 
-var _ agent.LeaderProbe = consulProbes{}
+var (
+	_ agent.LeaderProbe    = consulProbes{}
+	_ agent.LeaderTransfer = consulProbes{}
+)
 
 // Ready needs more than a leader. A newly elected leader may still refuse writes. An agent can create sessions
 // only once the leader has registered it as healthy (the check serfHealth).
@@ -114,6 +117,15 @@ func (p consulProbes) Version(ctx context.Context, address string) (string, erro
 func (p consulProbes) Leads(ctx context.Context, address string) (bool, error) {
 	leader, self, err := p.cluster(ctx, address)
 	return err == nil && leader == net.JoinHostPort(self.Member.Addr, strconv.Itoa(consulRaftPort)), err
+}
+
+// TransferLeader does what "consul operator raft transfer-leader" does, since Consul 1.14. The leader itself chooses
+// the server that is to lead.
+func (consulProbes) TransferLeader(ctx context.Context, address string) error {
+	transfer := consulAsks(address, "/v1/operator/raft/transfer-leader")
+	transfer.method = http.MethodPost
+	_, err := transfer.ask(ctx, nil)
+	return err
 }
 
 func consulAsks(address, path string) question { return question{url: "http://" + address + path} }

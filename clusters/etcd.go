@@ -51,8 +51,9 @@ func etcdCommand(p Place) []string {
 type etcdProbes struct{}
 
 var (
-	_ agent.Probes      = etcdProbes{}
-	_ agent.LeaderProbe = etcdProbes{}
+	_ agent.Probes         = etcdProbes{}
+	_ agent.LeaderProbe    = etcdProbes{}
+	_ agent.LeaderTransfer = etcdProbes{}
 )
 
 // Ready needs a leader.
@@ -81,18 +82,44 @@ func (etcdProbes) Version(ctx context.Context, address string) (string, error) {
 	return answer.Server, err
 }
 
+// etcdAnswer is the part of the answers about a cluster that the probes use.
+type etcdAnswer struct {
+	Header struct {
+		Member string `json:"member_id"` // of the server that answers
+	} `json:"header"`
+	Leader  string                `json:"leader"`
+	Members []struct{ ID string } `json:"members"`
+}
+
 // Leads compares the server's own member ID with the one that it takes for the leader.
-func (etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
-	var answer struct {
-		Header struct {
-			Member string `json:"member_id"`
-		} `json:"header"`
-		Leader string `json:"leader"`
+func (p etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
+	var status etcdAnswer
+	err := p.call(ctx, address, "/v3/maintenance/status", "{}", &status)
+	return err == nil && status.Leader == status.Header.Member, err
+}
+
+// TransferLeader does what "etcdctl move-leader" does, which names the member that is to lead. A member that does not
+// follow in time is refused, and the next one is named.
+func (p etcdProbes) TransferLeader(ctx context.Context, address string) error {
+	var cluster etcdAnswer
+	err := p.call(ctx, address, "/v3/cluster/member/list", "{}", &cluster)
+	for _, member := range cluster.Members {
+		if member.ID == cluster.Header.Member {
+			continue
+		}
+		if err = p.call(ctx, address, "/v3/maintenance/transfer-leadership", `{"targetID": "`+member.ID+`"}`, nil); err == nil {
+			return nil
+		}
 	}
-	status := etcdAsks(address, "/v3/maintenance/status")
-	status.method, status.body = http.MethodPost, "{}"
-	_, err := status.ask(ctx, &answer)
-	return err == nil && answer.Leader == answer.Header.Member, err
+	return err
+}
+
+// call calls a method of the gateway to gRPC.
+func (etcdProbes) call(ctx context.Context, address, path, body string, answer any) error {
+	q := etcdAsks(address, path)
+	q.method, q.body = http.MethodPost, body
+	_, err := q.ask(ctx, answer)
+	return err
 }
 
 func etcdAsks(address, path string) question { return question{url: "http://" + address + path} }

@@ -38,6 +38,14 @@ func (sentinelProbes) Leads(context.Context, string) (bool, error) {
 	return false, clients.ErrEmbeddedOnly
 }
 
+func (clusterProbes) TransferLeader(context.Context, string) error { return clients.ErrEmbeddedOnly }
+
+func (replicationProbes) TransferLeader(context.Context, string) error {
+	return clients.ErrEmbeddedOnly
+}
+
+func (natsProbes) TransferLeader(context.Context, string) error { return clients.ErrEmbeddedOnly }
+
 type (
 	redisProbes struct {
 		notLinked

@@ -5,6 +5,8 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,7 +17,10 @@ import (
 // clusterProbes asks a server of a cluster.
 type clusterProbes struct{ redisProbes }
 
-var _ agent.LeaderProbe = clusterProbes{}
+var (
+	_ agent.LeaderProbe    = clusterProbes{}
+	_ agent.LeaderTransfer = clusterProbes{}
+)
 
 // Ready asks whether all slots are served, as this server knows it, and whether a replica is connected to its
 // primary.
@@ -45,4 +50,36 @@ func (p clusterProbes) Leads(ctx context.Context, address string) (leads bool, e
 		return err
 	})
 	return leads, err
+}
+
+// TransferLeader asks a replica of the primary for CLUSTER FAILOVER, which only a replica carries out. The primary first
+// stops writes and waits until the replica has everything.
+func (p clusterProbes) TransferLeader(ctx context.Context, address string) error {
+	var replica string
+	err := p.ask(address, func(c *redis.Client) error {
+		info, err := c.Info(ctx, "replication").Result()
+		replica = replicaIn(infoField(info, "slave0"))
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case replica == "":
+		return errors.New("no replica is connected to the primary")
+	}
+	return p.ask(replica, func(c *redis.Client) error { return c.ClusterFailover(ctx).Err() })
+}
+
+// replicaIn returns the address of a replica in a field of INFO such as "ip=10.0.0.4,port=6379,state=online"; "" for
+// none.
+func replicaIn(field string) string {
+	values := make(map[string]string)
+	for _, part := range strings.Split(field, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		values[name] = value
+	}
+	if values["ip"] == "" {
+		return ""
+	}
+	return net.JoinHostPort(values["ip"], values["port"])
 }

@@ -5,6 +5,9 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,7 +18,10 @@ import (
 // replicationProbes asks a Redis that is a primary or a replica.
 type replicationProbes struct{ redisProbes }
 
-var _ agent.LeaderProbe = replicationProbes{}
+var (
+	_ agent.LeaderProbe    = replicationProbes{}
+	_ agent.LeaderTransfer = replicationProbes{}
+)
 
 // Ready asks whether the server is a primary, or a replica that is connected to one.
 func (p replicationProbes) Ready(ctx context.Context, address string) error {
@@ -38,6 +44,48 @@ func (p replicationProbes) Leads(ctx context.Context, address string) (leads boo
 		return err
 	})
 	return leads, err
+}
+
+// TransferLeader asks a Sentinel for SENTINEL FAILOVER, which is how Sentinel's documentation has an operator replace a
+// primary. It promotes a replica as if the primary could not be reached. FAILOVER, which first stops writes at the
+// primary and waits for the replica, is for servers without Sentinels: these would fail over again (redis/redis#13118).
+func (p replicationProbes) TransferLeader(ctx context.Context, address string) error {
+	var sentinels []string
+	err := p.ask(address, func(c *redis.Client) error {
+		list, err := c.ClientList(ctx).Result()
+		sentinels = sentinelsAmong(list)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = errors.New("no Sentinel is connected to the primary")
+	for _, sentinel := range sentinels {
+		client := redis.NewSentinelClient(redisOptions(sentinel))
+		err = errors.Join(client.Failover(ctx, clients.FailoverName).Err(), client.Close())
+		var refused redis.Error
+		if err == nil || errors.As(err, &refused) { // a refusal is an answer: the others are not asked
+			return err
+		}
+	}
+	return err
+}
+
+// sentinelsAmong finds the addresses of Sentinels in a primary's answer to CLIENT LIST. A Sentinel names its
+// connection for commands sentinel-ID-cmd.
+func sentinelsAmong(list string) (addresses []string) {
+	for line := range strings.Lines(list) {
+		fields := make(map[string]string)
+		for _, field := range strings.Fields(line) {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		host, _, err := net.SplitHostPort(fields["addr"])
+		if err == nil && strings.HasPrefix(fields["name"], "sentinel-") && strings.HasSuffix(fields["name"], "-cmd") {
+			addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(sentinelPort)))
+		}
+	}
+	return addresses
 }
 
 // sentinelProbes asks a Sentinel.

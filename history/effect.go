@@ -22,6 +22,8 @@ const (
 	PacketDelay = "packet-delay"
 	SlowLink    = "slow-link"
 	DelayWrite  = "delay-write"
+	// TransferLeader is a planned change of leader.
+	TransferLeader = "transfer-leader"
 )
 
 // Effect is what a fault does to its targets, as far as it matters for judging a history.
@@ -35,6 +37,7 @@ const (
 	Impairs  Effect = "impairs"  // the target's disk fails or delays operations; the target may end, and is then restarted at the healing
 	Steps    Effect = "steps"    // the target's wall clock is wrong
 	Defers   Effect = "defers"   // a write of the target reaches the resource late
+	Deposes  Effect = "deposes"  // another server leads in place of the target
 )
 
 // EffectsOf returns the effects of faults of a kind; none for an unknown kind.
@@ -56,6 +59,8 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Disturbs}
 	case DelayWrite:
 		return []Effect{Defers}
+	case TransferLeader:
+		return []Effect{Deposes}
 	}
 	return nil
 }

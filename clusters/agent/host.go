@@ -83,6 +83,9 @@ type Host interface {
 	Version(ctx context.Context) (string, error)
 	// Leads asks the server whether it is the leader. The error is ErrNoLeader for servers that have no leader.
 	Leads(ctx context.Context) (bool, error)
+	// TransferLeader asks the server to hand its leadership over to another one. The new leader may begin to lead
+	// only after that.
+	TransferLeader(ctx context.Context) (Moment, error)
 }
 
 // Signal is a signal that an agent can send and verify.
@@ -153,4 +156,10 @@ type Probes interface {
 // LeaderProbe is an optional part of Probes, for servers one of which is the leader.
 type LeaderProbe interface {
 	Leads(ctx context.Context, address string) (bool, error)
+}
+
+// LeaderTransfer is an optional part of Probes, for servers with an operation by which a leader hands over to another
+// server.
+type LeaderTransfer interface {
+	TransferLeader(ctx context.Context, address string) error
 }

@@ -87,7 +87,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // isAction says whether a method is an action.
 func isAction(method string) bool {
 	switch method {
-	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power", "set-disk":
+	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power", "set-disk", "transfer-leader":
 		return true
 	}
 	return false
@@ -155,6 +155,8 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Text, err = host.Version(ctx)
 	case "leads":
 		answer.Yes, err = host.Leads(ctx)
+	case "transfer-leader":
+		answer.Moment, err = host.TransferLeader(ctx)
 	default:
 		err = fmt.Errorf("unknown method %q", r.Method)
 	}
@@ -471,4 +473,10 @@ func (r *Remote) Version(ctx context.Context) (string, error) {
 func (r *Remote) Leads(ctx context.Context) (bool, error) {
 	answer, err := r.call(ctx, request{Method: "leads"})
 	return answer.Yes, err
+}
+
+// TransferLeader implements Host.
+func (r *Remote) TransferLeader(ctx context.Context) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "transfer-leader"})
+	return answer.Moment, err
 }

@@ -88,9 +88,10 @@ func (a answers) SetClock(_ context.Context, offset time.Duration) (Moment, erro
 	a.offsets <- offset
 	return a.moment, a.fail
 }
-func (a answers) Clock(context.Context) (Reading, error)  { return a.reading, a.fail }
-func (a answers) Ready(context.Context) error             { return a.fail }
-func (a answers) Version(context.Context) (string, error) { return "7.0.15", a.fail }
+func (a answers) Clock(context.Context) (Reading, error)         { return a.reading, a.fail }
+func (a answers) TransferLeader(context.Context) (Moment, error) { return a.moment, a.fail }
+func (a answers) Ready(context.Context) error                    { return a.fail }
+func (a answers) Version(context.Context) (string, error)        { return "7.0.15", a.fail }
 
 // TestWireCarries: every method of Host crosses the wire completely, with its error.
 func TestWireCarries(t *testing.T) {
@@ -141,6 +142,8 @@ func TestWireCarries(t *testing.T) {
 			}
 			reading, err := remote.Clock(t.Context())
 			check("clock", err, reading.Server.Equal(now) && reading.After.Sub(reading.Before) == 2)
+			moment, err = remote.TransferLeader(t.Context())
+			check("transfer leader", err, moment == host.moment)
 			check("ready", remote.Ready(t.Context()), true)
 			version, err := remote.Version(t.Context())
 			check("version", err, version == "7.0.15")
