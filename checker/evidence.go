@@ -118,6 +118,8 @@ func (t tallied) missed(kind string) FactKind {
 		return FactMissedPackets
 	case does(history.Steps):
 		return FactMissedAll
+	case does(history.Deposes):
+		return FactMissedOperations
 	}
 	return FactEffectUnknown
 }
@@ -186,7 +188,7 @@ func (f *fault) cover(r *run, m meetings) {
 		reason = MissNoOperation
 	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised, reason = f.Met()
-	case f.does(history.Steps):
+	case f.does(history.Steps), f.does(history.Deposes):
 		f.Exercised = m.metHold(f) || m.metOperation(f)
 		reason = MissNobody
 	default:

@@ -137,10 +137,10 @@ func (r *run) indexFaults() {
 	r.earlyEndReasons = []earlyEndReason{
 		{CauseClock, those(r.onServers, (*fault).hastening)},
 		{CauseServerLost, doing(history.Ends)},
-		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs, history.Impairs)},
+		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes)},
 	}
 	r.answerLosses = those(func(f *fault) bool {
-		return f.doesAny(history.Ends, history.Stops, history.Cuts, history.Disturbs, history.Impairs)
+		return f.doesAny(history.Ends, history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes)
 	}, func(f *fault) []span {
 		// Servers that recover may still close connections; a former leader, for example, steps down.
 		return []span{{f.Begin, later(f.End, r.header.Grace)}}

@@ -82,7 +82,7 @@ func TestLookups(t *testing.T) {
 		met := r.meetings()
 		for i := range r.faults {
 			f := &r.faults[i]
-			if certain, is := f.certain(); is && (f.does(history.Steps) || hitsProcesses(f.Kind) && !f.onWorkers(r.workers)) {
+			if certain, is := f.certain(); is && (f.doesAny(history.Steps, history.Deposes) || hitsProcesses(f.Kind) && !f.onWorkers(r.workers)) {
 				if met.metHold(f) != r.slowMetHold(certain) || met.metOperation(f) != r.slowMetOperation(f) {
 					t.Fatalf("seed %d: fault %s met something, or not", seed, f.ID)
 				}
@@ -113,7 +113,7 @@ func (r *run) compareFaults(t *testing.T, from, to int64) {
 		for class, is := range map[string]bool{
 			CauseClock:       f.hastened(from, to),
 			CauseServerLost:  f.does(history.Ends),
-			CauseServerFault: f.does(history.Stops) || f.does(history.Cuts) || f.does(history.Disturbs),
+			CauseServerFault: f.doesAny(history.Stops, history.Cuts, history.Disturbs, history.Deposes),
 		} {
 			if is && first[class] < 0 {
 				first[class] = i

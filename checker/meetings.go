@@ -24,7 +24,7 @@ func (r *run) meetings() meetings {
 	var times []span
 	for i := range r.faults {
 		f := &r.faults[i]
-		if certain, is := f.certain(); is && (f.does(history.Steps) || hitsProcesses(f.Kind) && !f.onWorkers(r.workers)) {
+		if certain, is := f.certain(); is && (f.doesAny(history.Steps, history.Deposes) || hitsProcesses(f.Kind) && !f.onWorkers(r.workers)) {
 			times = append(times, certain)
 		}
 	}

@@ -39,6 +39,8 @@ func (n *Nemesis) conflict(order Order) error {
 			return fmt.Errorf("%s is stopped, and its disk may be, too", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Impairs):
 			return fmt.Errorf("the disk of %s is faulty", target.Name)
+		case does(history.Deposes) && under(history.Stops):
+			return fmt.Errorf("%s is stopped and could not be asked to hand over", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Steps):
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
 		}

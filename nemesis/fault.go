@@ -134,6 +134,7 @@ func Kinds() []Kind {
 		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
+		transferLeaderKind(),
 	}
 }
 

@@ -54,7 +54,7 @@ func (n *Nemesis) leadingServer(ctx context.Context) *clusters.Node {
 	ctx, cancel := context.WithTimeout(ctx, leaderLimit)
 	defer cancel()
 	for {
-		if leaders := n.leaders(ctx); len(leaders) == 1 {
+		if leaders := leadersAmong(ctx, n.Environment.Servers); len(leaders) == 1 {
 			return leaders[0]
 		}
 		select {
@@ -65,11 +65,10 @@ func (n *Nemesis) leadingServer(ctx context.Context) *clusters.Node {
 	}
 }
 
-// leaders returns the servers that report that they lead.
-func (n *Nemesis) leaders(ctx context.Context) []*clusters.Node {
+// leadersAmong returns the servers that report that they lead.
+func leadersAmong(ctx context.Context, servers []*clusters.Node) []*clusters.Node {
 	ctx, cancel := context.WithTimeout(ctx, leaderAnswer)
 	defer cancel()
-	servers := n.Environment.Servers
 	answers := make(chan *clusters.Node, len(servers))
 	for _, node := range servers {
 		go func() {

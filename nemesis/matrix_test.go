@@ -90,7 +90,11 @@ func (m *matrix) steps() (steps []Step) {
 			continue // tested on servers with such disks
 		}
 		can := kind.Support(m.spec)
-		if can.Servers == nil {
+		switch {
+		case can.Servers != nil:
+		case history.Does(kind.Name, history.Deposes):
+			steps = append(steps, m.step(kind, roleLeader))
+		default:
 			steps = append(steps, m.step(kind, roleOne))
 		}
 		switch {
@@ -114,7 +118,10 @@ func (m *matrix) step(kind Kind, target string) Step {
 	step := Step{Fault: kind.Name, Target: target}
 	kind.Random(seeded(), m.env, &step)
 	step.ID = kind.Name + "-" + strings.ReplaceAll(target, " ", "-")
-	step.For, step.Target = Span{Plus: 100 * time.Millisecond}, target
+	step.Target = target
+	if !history.Does(kind.Name, history.Deposes) {
+		step.For = Span{Plus: 100 * time.Millisecond}
+	}
 	if kind.uses(UsesDelay) {
 		step.Delay = Span{Plus: 100 * time.Millisecond}
 	}
@@ -122,7 +129,7 @@ func (m *matrix) step(kind Kind, target string) Step {
 }
 
 // inflict runs one step to its end, and looks at it from outside while it is in force.
-func (m *matrix) inflict(t *testing.T, step Step) {
+func (m *matrix) inflict(t *testing.T, step Step) *diary {
 	d := &diary{t: t}
 	var outside error
 	d.on = func(f history.Fault) {
@@ -143,6 +150,7 @@ func (m *matrix) inflict(t *testing.T, step Step) {
 		t.Logf("%s: %s", stage, f.Evidence)
 	}
 	m.healthy("after " + step.ID)
+	return d
 }
 
 // clock asks a running server for its time, and repeats the question if the server is too busy. The fault is in

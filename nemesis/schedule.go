@@ -203,7 +203,10 @@ func (s *Step) check() error {
 	if err := s.checkSpeed(kind); err != nil {
 		return err
 	}
-	return s.checkPackets(kind)
+	if err := s.checkPackets(kind); err != nil {
+		return err
+	}
+	return s.checkTransfer()
 }
 
 // unknownTarget is the error of a field that names no target.

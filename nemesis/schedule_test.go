@@ -136,6 +136,8 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"link that is too fast", "steps: [{fault: slow-link, for: 1s, rate: 50001}]", "rate: must be 500 to 50000"},
 		{"rate with a unit", "steps: [{fault: slow-link, for: 1s, rate: 8kB}]", "line 1"},
 		{"rate of what is no link", good + "    rate: 8000\n", "rate: only for slow-link"},
+		{"change of leader at another server", "steps: [{fault: transfer-leader, target: n1}]", "target: only the leader can hand over"},
+		{"change of leader for a time", "steps: [{fault: transfer-leader, for: 1s}]", "for: a change of leader lasts until the new leader leads"},
 		{"needs itself", good + "    needs: [pause-1]\n", `needs: "pause-1"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -176,7 +176,7 @@ func (t *traces) lasts(f history.Fault) bool {
 	for _, effect := range effects {
 		switch effect {
 		case history.Defers:
-		case history.Stops, history.Cuts, history.Disturbs:
+		case history.Stops, history.Cuts, history.Disturbs, history.Deposes:
 			if t.failsOver && ofServer {
 				return true
 			}

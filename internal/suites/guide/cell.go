@@ -197,7 +197,7 @@ func explained(fault string) []string {
 	add(history.Cuts, true, checker.CauseCutOff)
 	add(history.Steps, false, checker.CauseClock)
 	add(history.Ends, false, checker.CauseServerLost)
-	for _, effect := range []history.Effect{history.Stops, history.Cuts, history.Disturbs, history.Impairs} {
+	for _, effect := range []history.Effect{history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes} {
 		add(effect, false, checker.CauseServerFault)
 	}
 	add(history.Defers, onWorkers, checker.CauseInFlight)

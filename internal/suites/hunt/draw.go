@@ -136,6 +136,9 @@ func (t Trial) normal() Trial {
 			step.When = nemesis.WhenHolding // without a moment to wait for, nobody need hold the lock
 		}
 		step.Half = step.Half && canLast(step.When)
+		if step.Fault == history.TransferLeader {
+			step.Length = lengths()[0] // it has none
+		}
 		t.Renew = t.Renew || step.When == nemesis.WhenRenewing
 		if history.Does(step.Fault, history.Ends) && nemesis.MeansWorkers(step.Target) {
 			t.Workers = max(t.Workers, 1+nemesis.LeastAlive)

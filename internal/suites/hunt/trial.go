@@ -104,6 +104,8 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 
 func (s Step) strength(n *nemesis.Step) {
 	switch s.Fault {
+	case history.TransferLeader:
+		n.For = nemesis.Span{} // it lasts until the new leader leads
 	case history.Clock, history.ClockStrobe:
 		n.Step = nemesis.Span{Leases: s.Clock, Plus: nemesis.SmallestClockStep}
 		if s.Clock < 0 {
