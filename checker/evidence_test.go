@@ -29,6 +29,7 @@ func TestFaultEvidence(t *testing.T) {
 		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
 	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
+	transfer := history.Fault{ID: "f1", Kind: "transfer-leader", Targets: []string{"n1"}}
 	waiter := history.Fault{ID: "f1", Kind: "pause", Role: "waiter", Targets: []string{"w1"}}
 	at := func(moment, kind, actor, target string) history.Fault {
 		zero := int64(7)
@@ -96,6 +97,9 @@ func TestFaultEvidence(t *testing.T) {
 		{"disk that failed operations", asked("disk-full").fault(onDisk(new(int64(3))), 20, 40), Valid, "1 server disk-full", true, false},
 		{"disk that the server did not use", asked("disk-full").acquire("w1", "a", 10, 50).fault(onDisk(new(int64(0))), 20, 40), Undecided, "kind:missed-disk,fault_kind:disk-full", false, false},
 		{"disk that ended before it could tell", asked("disk-full").acquire("w1", "a", 10, 50).fault(onDisk(nil), 20, 40), Undecided, "kind:missed-disk,fault_kind:disk-full", false, false},
+		{"change of leader under an operation", asked("transfer-leader").acquire("w1", "a", 10, 25).fault(transfer, 20, 40), Valid, "1 transfer-leader", true, false},
+		{"change of leader under a holder", asked("transfer-leader").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(transfer, 20, 40), Valid, "", true, false},
+		{"change of leader while nobody asked", asked("transfer-leader").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(transfer, 20, 40), Undecided, "kind:missed-operations,fault_kind:transfer-leader", false, false},
 		{"one kind of two", contended("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "kind:never-applied,fault_kind:clock", true, true},
 		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 releasing pause", true, false},
 		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
