@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
@@ -28,6 +29,7 @@ func TestMatrix(t *testing.T) {
 			t.Parallel() // no worker holds a lease here that a busy machine could end
 			m := newMatrix(t, clusters.Request{Spec: spec})
 			m.healthy("before any fault")
+			m.opened("nats-kv")
 			for _, step := range m.steps() {
 				t.Run(step.ID, func(t *testing.T) { m.inflict(t, step) })
 			}
@@ -151,6 +153,27 @@ func (m *matrix) inflict(t *testing.T, step Step) *diary {
 	}
 	m.healthy("after " + step.ID)
 	return d
+}
+
+// opened opens a lock if it is one of these servers. Those of NATS have a leader that can hand over once there is the
+// lock's bucket.
+func (m *matrix) opened(lock string) {
+	m.t.Helper()
+	info, _ := clients.ByName(lock)
+	if info.Servers != m.spec.Name {
+		return
+	}
+	config := clients.Config{Worker: "outside", TTL: info.TTL}
+	for _, node := range m.env.Servers {
+		config.Nodes = append(config.Nodes, node.Address)
+	}
+	client, err := info.Open(config)
+	if err == nil {
+		err = client.Close()
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // clock asks a running server for its time, and repeats the question if the server is too busy. The fault is in
