@@ -135,7 +135,7 @@ func (r *run) indexFaults() {
 	}
 	r.serverFaults = those(r.amongServers, whole)
 	r.earlyEndReasons = []earlyEndReason{
-		{CauseClock, those(r.onServers, (*fault).hastening)},
+		{CauseClock, newFaultTimes(r.faults, r.clockEndsLeases)},
 		{CauseServerLost, doing(history.Ends)},
 		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes)},
 	}
@@ -151,6 +151,15 @@ func (r *run) indexFaults() {
 			r.deferrals[f.deferred] = f
 		}
 	}
+}
+
+// clockEndsLeases returns when a fault of wall clocks can end leases early. Clients that compare their wall clocks count
+// leases wrongly for as long as these differ.
+func (r *run) clockEndsLeases(f *fault) []span {
+	if f.does(history.Steps) && !r.onServers(f) {
+		return []span{{f.Begin, f.End}}
+	}
+	return f.hastening()
 }
 
 // hastening returns when a fault may have moved a clock forward: when it was applied, or when it was healed

@@ -107,13 +107,14 @@ func (r *run) compareFaults(t *testing.T, from, to int64) {
 			ids = append(ids, f.ID)
 		}
 		disturbed = disturbed || f.hits(from, to) && r.amongServers(f)
-		if !f.hits(from, to) || !r.onServers(f) {
+		if !f.hits(from, to) {
 			continue
 		}
+		servers := r.onServers(f)
 		for class, is := range map[string]bool{
-			CauseClock:       f.hastened(from, to),
-			CauseServerLost:  f.does(history.Ends),
-			CauseServerFault: f.doesAny(history.Stops, history.Cuts, history.Disturbs, history.Deposes),
+			CauseClock:       f.hastened(from, to) || !servers && f.does(history.Steps),
+			CauseServerLost:  servers && f.does(history.Ends),
+			CauseServerFault: servers && f.doesAny(history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes),
 		} {
 			if is && first[class] < 0 {
 				first[class] = i

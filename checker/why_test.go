@@ -73,6 +73,8 @@ func TestWhy(t *testing.T) {
 			acquire("w1", "a", 10, 11).renew("a", 60, 61).then(held("w2", "b", 170, 175)).notHeld("a", 180, 181)},
 		{"granted twice", CauseTwice, "lease_end:107ms", early()},
 		{"the clock of the server", CauseClock, "in_force:[{id:f1,kind:clock,targets:[n1],", early().fault(of(history.Clock, "n1"), 20, 300)},
+		{"the clock of a worker, set before", CauseClock, "in_force:[{id:f1,kind:clock,targets:[w2],", early().fault(of(history.Clock, "w2"), 2, 300)},
+		{"the clock of a worker, until before", CauseTwice, "", early().fault(of(history.Clock, "w2"), 2, 5)},
 		{"the server killed", CauseServerLost, "in_force:[{id:f1,kind:kill,targets:[n1],", early().fault(of(history.Kill, "n1"), 20, 25)},
 		{"a worker killed", CauseTwice, "", early().fault(of(history.Kill, "w4"), 20, 25)},
 		{"the server paused", CauseServerFault, "in_force:[{id:f1,kind:pause,targets:[n1],", early().fault(of(history.Pause, "n1"), 20, 25)},

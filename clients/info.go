@@ -54,6 +54,7 @@ type Info struct {
 	Token            string // source of the fencing token; "" for none
 	LossNotification string // how the holder learns that it has lost the lock
 	Clock            string // the clock on which mutual exclusion depends
+	WallClocks       bool   // the clients' own wall clocks may matter for mutual exclusion
 	// Library is the module whose lock this is, used unmodified; "" for a protocol that this package implements
 	// itself. A library may not name the current holder, and may not be able to withdraw an attempt whose
 	// answer was lost. Where the service allows that, this package does it with other calls. It also reads what

@@ -12,28 +12,26 @@ import (
 	"lockcheck/history"
 )
 
-// SQL of a lock that is the existence of a row. Of concurrent INSERTs, the primary key lets one succeed.
+// SQL of a lock that is the existence of a row. Of concurrent INSERTs, the primary key lets one succeed. A row that is
+// taken tells whether it had ended already by the clock of the database.
 const (
 	insertTable = `lockcheck_inserts (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL)`
 
-	insertTake = `INSERT INTO lockcheck_inserts VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	insertTake = `INSERT INTO lockcheck_inserts VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING until <= clock_timestamp()`
 
 	insertTakeOver = `INSERT INTO lockcheck_inserts AS l VALUES ($1, $2, $3)
-ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.until <= $4`
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.until <= $4
+RETURNING l.until <= clock_timestamp()`
 
 	insertHolder = `SELECT owner FROM lockcheck_inserts WHERE key = $1`
 
 	insertRelease = `DELETE FROM lockcheck_inserts WHERE key = $1 AND owner = $2`
 )
 
-// clockDistance is the difference between the clocks of two successive workers with clocksApart.
-const clockDistance = 10 * time.Second
-
 // pgInsert is a row that exists while the lock is held.
 type pgInsert struct {
 	pgTable
 	takesOver bool
-	ahead     time.Duration // how far this client's wall clock is ahead of true time
 }
 
 func openPostgresInsert(c Config) (Lock, error) {
@@ -41,11 +39,7 @@ func openPostgresInsert(c Config) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock := &pgInsert{pgTable: table, takesOver: c.options.has(takeOver)}
-	if c.options.has(clocksApart) {
-		lock.ahead = time.Duration(c.number()) * clockDistance
-	}
-	return lock, nil
+	return &pgInsert{pgTable: table, takesOver: c.options.has(takeOver)}, nil
 }
 
 func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -53,18 +47,25 @@ func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if l.takesOver {
 		grant.Until = history.Now() + a.TTL.Nanoseconds()
 	}
-	now := time.Now().Add(l.ahead)
-	err := l.change(ctx, insertTake, a.Key, a.ID, now.Add(a.TTL))
-	if l.takesOver && errors.Is(err, ErrNotHeld) {
-		err = l.change(ctx, insertTakeOver, a.Key, a.ID, now.Add(a.TTL), now)
+	now := time.Now()
+	ended, err := l.take(ctx, insertTake, a.Key, a.ID, now.Add(a.TTL))
+	if l.takesOver && errors.Is(err, pgx.ErrNoRows) {
+		ended, err = l.take(ctx, insertTakeOver, a.Key, a.ID, now.Add(a.TTL), now)
 	}
-	if errors.Is(err, ErrNotHeld) {
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = l.busy(ctx, a.Key)
 	}
 	if err != nil {
 		return Grant{}, err
 	}
+	grant.Expired = l.takesOver && ended
 	return grant, nil
+}
+
+// take takes the row; pgx.ErrNoRows if it is taken. ended: by the database's clock it is over already.
+func (l *pgInsert) take(ctx context.Context, statement string, args ...any) (ended bool, err error) {
+	err = l.with(ctx, func(conn *pgConn) error { return conn.QueryRow(ctx, statement, args...).Scan(&ended) })
+	return ended, err
 }
 
 // busy names the holder, unless the holder has released the lock in the meantime. If the query fails, the

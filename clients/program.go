@@ -46,7 +46,7 @@ func (d Definition) Info() Info {
 		Name: d.Name, Summary: "a lock of your own",
 		TTL: d.TTL, MinTTL: min(d.TTL, time.Millisecond), Grace: d.Grace,
 		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask, Shared: d.Shared,
-		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known",
+		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known", WallClocks: true,
 		Options: []Option{watchdog()},
 		Open:    d.open,
 	}

@@ -153,21 +153,16 @@ func galeraOptions() []Option {
 	}}
 }
 
-// Options of postgres-insert.
-const (
-	takeOver    = "take-over"
-	clocksApart = "clocks-apart"
-)
+// takeOver is an option of postgres-insert.
+const takeOver = "take-over"
 
 func insertOptions() []Option {
 	return []Option{{
 		Name: takeOver, Adds: "the row has the end of the lease by its holder's wall clock; whoever asks takes over one that is over by its own",
 		changes: func(i *Info) {
 			i.TTL, i.MinTTL, i.Grace = 2*time.Second, time.Millisecond, 500*time.Millisecond
-			i.Clock = "wall clocks of the clients, which must agree"
+			i.Clock, i.WallClocks = "wall clocks of the clients, which must agree", true
 		},
-	}, {
-		Name: clocksApart, Adds: "the wall clock of each worker is ten seconds ahead of that of the one before it",
 	}}
 }
 

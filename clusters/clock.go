@@ -3,7 +3,11 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net/http"
+	"path/filepath"
+	"time"
 
+	"lockcheck/clients/unixrpc"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
@@ -17,7 +21,7 @@ const launcherPath = sharedFolder + "/bin/lockcheck"
 // faketimeLibrary is the path of libfaketime in Debian's images.
 const faketimeLibrary = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
-// clockFile holds the offset of a server's wall clock. It is outside the server's folder, because it outlasts
+// clockFile holds the offset of a node's wall clock. It is outside a server's folder, because it outlasts
 // the server's disk.
 func clockFile(node *Node) string { return sharedFolder + "/clocks/" + node.Name + "/offset" }
 
@@ -35,7 +39,56 @@ func clockFlags(node *Node, driver agent.ClockDriver) []string {
 	return []string{"--clock-file", clockFile(node), "--clock-driver", string(driver), "--launcher", launcherPath}
 }
 
-// startClock sets the server's clock to true time before the server starts. If the clock cannot be moved,
+// ClockSocket is where a program with a movable clock tells its time, by ServeClock; folder is that of the cluster.
+func ClockSocket(folder, program string) string { return filepath.Join(folder, program+".clock.sock") }
+
+// clockMethod is the method of a server or program that tells its wall clock.
+const clockMethod = "time"
+
+// clockAnswer is the wall clock in ns since 1970; 0 for true time.
+type clockAnswer struct {
+	Now int64 `json:"now"`
+}
+
+// wallClock is the wall clock of this process, in ns since 1970.
+func wallClock() int64 { return time.Now().UnixNano() }
+
+func tellClock(struct{}) clockAnswer { return clockAnswer{Now: wallClock()} }
+
+// ServeClock tells this process' wall clock at a socket until the context ends. trueTime says that the program which
+// matters has true time all the same.
+func ServeClock(ctx context.Context, socket string, trueTime bool) error {
+	tell := tellClock
+	if trueTime {
+		tell = func(struct{}) clockAnswer { return clockAnswer{} }
+	}
+	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{clockMethod: unixrpc.Method(tell)})
+}
+
+// ProgramProbes ask a program with a movable clock, whose address is its ClockSocket.
+type ProgramProbes struct{ portProbes }
+
+// Clock implements agent.Probes.
+func (ProgramProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
+	client := unixrpc.NewClient(socket)
+	defer client.Close()
+	var answer clockAnswer
+	err := client.Call(ctx, clockMethod, struct{}{}, &answer)
+	if err == nil && answer.Now == 0 {
+		return time.Now(), nil // this process has true time
+	}
+	return time.Unix(0, answer.Now), err
+}
+
+// clocked returns the arguments with which lockcheck starts a program whose clock the file moves, after startClock.
+func (n *Node) clocked(p Program, file string) []string {
+	if !p.Clock || n.Clock != nil {
+		return p.Args
+	}
+	return append(append(vdso.ForChildren("", file)[1:], "/proc/self/exe"), p.Args...)
+}
+
+// startClock sets the node's clock to true time before its server or program starts. If the clock cannot be moved,
 // node.Clock keeps the reason.
 func startClock(ctx context.Context, node *Node) error {
 	node.Clock = node.Server.NoClock

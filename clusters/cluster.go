@@ -244,6 +244,8 @@ type Program struct {
 	Args []string // arguments of lockcheck
 	// Networked: the program has its own address, reaches the servers and can be cut off.
 	Networked bool
+	// Clock: the wall clock of the networked program can be moved. The program tells its time at ClockSocket.
+	Clock bool
 	// Binary is another build of lockcheck to run; "" for the request's.
 	Binary string
 	// Image is the image that lockcheck runs in; the zero value for lockcheck's own image. Only on Docker.
@@ -262,7 +264,7 @@ type Node struct {
 	IP      string // "" if it has no network of its own
 	Server  Server // the zero value for a program
 	Host    agent.Host
-	// Clock says why the server's wall clock cannot be moved; nil if it can.
+	// Clock says why the wall clock cannot be moved; nil if it can.
 	Clock error
 
 	// Input, Output and Errors are a program's streams. A node that can be restarted with its streams (a

@@ -471,18 +471,32 @@ func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Co
 	}
 	if p.Networked {
 		node.IP = c.network.Address(byte(firstProgram + c.programs.Add(1) - 1))
-		if err := c.startAgent(ctx, node, "--install", launcherPath); err != nil {
+		if err := c.startProgramAgent(ctx, node, p); err != nil {
 			return nil, nil, err
 		}
-		// The agent answers once it has installed the program's launcher.
-		if _, err := node.Host.Processes(ctx); err != nil {
-			return nil, nil, err
-		}
+		spec.Command = node.clocked(p, clockFile(node))
 		spec.Name, spec.Within = c.serverName(p.Name), c.name(p.Name)
 		node.freezer = &freezer{engine: c.engine, container: spec.Name}
 	}
 	process, err := c.engine.Start(ctx, spec)
 	return node, process, err
+}
+
+// startProgramAgent starts the agent of a program, and returns once it has installed the program's launcher.
+func (c *docker) startProgramAgent(ctx context.Context, node *Node, p Program) error {
+	args := []string{"--install", launcherPath}
+	if p.Clock {
+		args = append(args, "--clock-socket", ClockSocket(sharedFolder, p.Name))
+		args = append(args, clockFlags(node, agent.VDSO)...)
+	}
+	if err := c.startAgent(ctx, node, args...); err != nil {
+		return err
+	}
+	if p.Clock {
+		return startClock(ctx, node)
+	}
+	_, err := node.Host.Processes(ctx)
+	return err
 }
 
 // relay passes on how one life of a node's process ended.

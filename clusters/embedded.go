@@ -95,7 +95,13 @@ func (c *embedded) clock(ctx context.Context, server string) (agent.Local, error
 	if !c.request.Spec.WallClock {
 		return agent.Local{}, errEmbeddedClock
 	}
-	clock := agent.Local{ClockFile: filepath.Join(c.folder, server+".clock"), ClockDriver: agent.VDSO}
+	return c.movable(ctx, server)
+}
+
+// movable returns the driver of a process' wall clock, set to true time. The error is ErrClock if the clock cannot be
+// moved.
+func (c *embedded) movable(ctx context.Context, process string) (agent.Local, error) {
+	clock := agent.Local{ClockFile: filepath.Join(c.folder, process+".clock"), ClockDriver: agent.VDSO}
 	clock.PrepareClock(ctx, c.request.Binary)
 	_, err := clock.SetClock(ctx, 0)
 	return clock, err
@@ -105,9 +111,17 @@ func (c *embedded) Start(ctx context.Context, p Program) (*Node, error) {
 	if p.Restarts {
 		return c.startLasting(ctx, p)
 	}
-	node, host, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
+	planned, clock := Node{}, agent.Local{}
+	if p.Clock {
+		clock, planned.Clock = c.movable(ctx, p.Name)
+	}
+	node, host, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), planned.clocked(p, clock.ClockFile))
 	if err != nil {
 		return nil, err
+	}
+	if p.Clock {
+		host.ClockFile, host.ClockDriver, node.Clock = clock.ClockFile, clock.ClockDriver, planned.Clock
+		host.Probes, host.Address = ProgramProbes{}, ClockSocket(c.folder, p.Name)
 	}
 	node.Host = host
 	return node, nil

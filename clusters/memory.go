@@ -152,8 +152,6 @@ func newLeases(now func() int64) *leases {
 
 func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release, l.holder} }
 
-func wallClock() int64 { return time.Now().UnixNano() }
-
 // serve serves the lock on the socket until the input ends.
 func (m methods) serve(ctx context.Context, socket string, input io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -163,11 +161,11 @@ func (m methods) serve(ctx context.Context, socket string, input io.Reader) erro
 		_, _ = io.Copy(io.Discard, input)
 	}()
 	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{
-		"acquire": unixrpc.Method(m.acquire),
-		"renew":   unixrpc.Method(m.renew),
-		"release": unixrpc.Method(m.release),
-		"holder":  unixrpc.Method(m.holder),
-		"time":    unixrpc.Method(func(struct{}) int64 { return wallClock() }),
+		"acquire":   unixrpc.Method(m.acquire),
+		"renew":     unixrpc.Method(m.renew),
+		"release":   unixrpc.Method(m.release),
+		"holder":    unixrpc.Method(m.holder),
+		clockMethod: unixrpc.Method(tellClock),
 	})
 }
 
@@ -193,9 +191,5 @@ func (memoryProbes) Version(context.Context, string) (string, error) { return ""
 type wallClockProbes struct{ memoryProbes }
 
 func (wallClockProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
-	client := unixrpc.NewClient(socket)
-	defer client.Close()
-	var now int64
-	err := client.Call(ctx, "time", struct{}{}, &now)
-	return time.Unix(0, now), err
+	return ProgramProbes{}.Clock(ctx, socket)
 }

@@ -29,7 +29,7 @@ func (c *docker) perform(ctx context.Context, p Program) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.start(p.Args)
+	return s.start(s.node.clocked(p, clockFile(&s.node)))
 }
 
 func (c *docker) stageOf(ctx context.Context, p Program) (*staged, error) {
@@ -39,7 +39,7 @@ func (c *docker) stageOf(ctx context.Context, p Program) (*staged, error) {
 	switch {
 	case s == nil:
 		return c.newStage(ctx, p)
-	case s.program.Networked != p.Networked || s.program.Binary != p.Binary || s.program.Image != p.Image:
+	case s.program.Networked != p.Networked || s.program.Clock != p.Clock || s.program.Binary != p.Binary || s.program.Image != p.Image:
 		return nil, fmt.Errorf("%s was another kind of program before", p.Name)
 	case s.busy.Load():
 		return nil, fmt.Errorf("%s still runs", p.Name)
@@ -60,7 +60,7 @@ func (c *docker) newStage(ctx context.Context, p Program) (*staged, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.node.Name, s.node.IP, s.node.Host, s.node.freezer = node.Name, node.IP, node.Host, node.freezer
+	s.node.Name, s.node.IP, s.node.Host, s.node.freezer, s.node.Clock = node.Name, node.IP, node.Host, node.freezer, node.Clock
 	s.open(container)
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -89,7 +89,7 @@ func (s *staged) start(args []string) (*Node, error) {
 	ended := make(chan struct{})
 	exits := make(chan Exit, 1)
 	node := &Node{
-		Name: s.node.Name, IP: s.node.IP, Host: s.node.Host, freezer: s.node.freezer,
+		Name: s.node.Name, IP: s.node.IP, Host: s.node.Host, freezer: s.node.freezer, Clock: s.node.Clock,
 		Input: input, Output: output, Errors: follow(errorOutput), Exited: exits, ended: ended,
 	}
 	errorsRead := make(chan struct{})

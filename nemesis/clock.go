@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// clock moves the wall clock of servers, and back to true time at the end. The monotonic clock and the
+// clock moves the wall clock of servers or workers, and back to true time at the end. The monotonic clock and the
 // machine's clock never move.
 type clock struct {
 	targets []*clusters.Node
@@ -27,7 +27,7 @@ const SmallestClockStep = 2 * clockTolerance
 
 func clockKind() Kind {
 	return Kind{
-		Name: history.Clock, Summary: "move the wall clock of a server, forward or back, for a while",
+		Name: history.Clock, Summary: "move the wall clock of the target, forward or back, for a while",
 		Target: roleOne, Uses: []Option{UsesStep},
 		Can:    canMoveClock,
 		New:    newClock,
@@ -36,12 +36,12 @@ func clockKind() Kind {
 }
 
 // errWorkerClock is why the wall clock of a worker is left alone.
-var errWorkerClock = errors.New("the wall clock of a worker cannot be moved; lockcheck's own clients do not use it, one of yours may depend on it")
+var errWorkerClock = errors.New("the client of this lock does not look at its wall clock, so nothing would change")
 
-// canMoveClock says why the wall clock of a node cannot be moved. Replicas of an application take the place of workers, but
-// on Docker each is started as a server is.
+// canMoveClock says why the wall clock of a node cannot be moved. Replicas of an application take the place of workers,
+// but on Docker each is started as a server is.
 func canMoveClock(env Environment, node *clusters.Node) error {
-	if node.Clock == nil && !env.server(node) && node.Server.Program == "" {
+	if node.Clock == nil && !env.server(node) && node.Server.Program == "" && !env.WallClocks {
 		return errWorkerClock
 	}
 	return node.Clock
@@ -83,7 +83,7 @@ func (c *clock) Prove(ctx context.Context) (string, error) { return c.read(ctx, 
 
 func (c *clock) ProveHealed(ctx context.Context) (string, error) { return c.read(ctx, 0) }
 
-// read waits until each server reports its time at the wanted offset.
+// read waits until each target reports its time at the wanted offset.
 func (c *clock) read(ctx context.Context, want time.Duration) (string, error) {
 	return pollEach(ctx, c.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
 		reading, err := node.Host.Clock(ctx)

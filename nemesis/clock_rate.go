@@ -30,7 +30,7 @@ const (
 
 func clockRateKind() Kind {
 	kind := clockKind()
-	kind.Name, kind.Summary = history.ClockRate, "let the wall clock of a server run fast or slow for a while"
+	kind.Name, kind.Summary = history.ClockRate, "let the wall clock of the target run fast or slow for a while"
 	kind.Uses = []Option{UsesSpeed}
 	kind.New = func(_ Environment, order Order) (Fault, error) {
 		return &clockRate{targets: order.Targets, speed: order.Step.Speed}, nil

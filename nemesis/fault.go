@@ -28,6 +28,8 @@ type Environment struct {
 	Leader func(ctx context.Context) (replica string, err error)
 	// Queues: an attempt waits for its turn. Renews: workers renew by explicit calls.
 	Queues, Renews bool
+	// WallClocks: the workers' clients may look at their wall clocks.
+	WallClocks bool
 	// Lease is the time after which the lock expires without renewals; 0 for never.
 	Lease time.Duration
 	// Silence is how long a lock without a lease outlasts its connection when that is cut; 0 for forever.

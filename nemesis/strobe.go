@@ -27,7 +27,7 @@ type strobe struct {
 
 func strobeKind() Kind {
 	kind := clockKind()
-	kind.Name, kind.Summary = history.ClockStrobe, "move the wall clock of a server to and fro, five times a second"
+	kind.Name, kind.Summary = history.ClockStrobe, "move the wall clock of the target to and fro, five times a second"
 	kind.New = func(env Environment, order Order) (Fault, error) {
 		steady, err := newClock(env, order)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/history"
+	"lockcheck/internal/processes"
 )
 
 // progressVariable is the environment variable that passes a worker's progress to the program that replaces it.
@@ -62,9 +63,15 @@ func startAgain(c WorkerConfig, p progress) error {
 		}
 	}
 	if path, err := os.Executable(); err == nil {
-		_ = syscall.Exec(path, os.Args, os.Environ()) // by its path, unless the file is gone
+		_ = execute(path) // unless the file is gone
 	}
-	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+	return execute("/proc/self/exe")
+}
+
+// execute replaces the program of this process by one that gets the same arguments.
+func execute(path string) error {
+	command := processes.Launched(append([]string{path}, os.Args[1:]...))
+	return syscall.Exec(command[0], command, os.Environ())
 }
 
 // exit ends a process that has lost its lock, at once, and starts it again. The caller has locked exiting,

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"lockcheck/clients"
+	"lockcheck/clients/child"
 	"lockcheck/clients/unixrpc"
+	"lockcheck/clusters"
 	"lockcheck/history"
 )
 
@@ -31,6 +34,8 @@ type WorkerConfig struct {
 	Seed       uint64              `json:"seed"`
 	// Prefix is the resource's Prefix, for workers that do not use the resource.
 	Prefix string `json:"prefix,omitempty"`
+	// ClockSocket is where the worker tells its wall clock; "" if that cannot be moved.
+	ClockSocket string `json:"clock_socket,omitempty"`
 	// InDatabase: the lock's database stores the data, not the resource.
 	InDatabase bool `json:"in_database,omitempty"`
 
@@ -41,6 +46,16 @@ type WorkerConfig struct {
 	Retry Range `json:"retry"`
 	// Timeout bounds each call to the lock service. If Wait is not 0, Wait bounds attempts instead.
 	Timeout time.Duration `json:"timeout_ns"`
+}
+
+// clientHasTrueTime says whether the client keeps true time although the clock of the worker moves.
+func (c WorkerConfig) clientHasTrueTime() bool {
+	if c.Definition == nil || len(c.Definition.Program.Args) == 0 {
+		return false
+	}
+	command := exec.Command(c.Definition.Program.Args[0])
+	command.Dir = c.Definition.Program.Folder
+	return child.HasTrueTime(command)
 }
 
 // Commands to a worker, one per line on its standard input, in this order. The commands of Catcher may follow.
@@ -99,6 +114,10 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	before, again, err := startedAgain()
 	if err != nil {
 		return fmt.Errorf("worker: %s: %w", progressVariable, err)
+	}
+	if config.ClockSocket != "" {
+		// If it fails, a moved clock is not proven.
+		go func() { _ = clusters.ServeClock(ctx, config.ClockSocket, config.clientHasTrueTime()) }()
 	}
 	catches := newCatches(config.Seed + uint64(config.Index))
 	opened, started, stop := commands(input, catches.obey)

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockcheck/internal/processes"
 )
 
 // Process is a program that was started.
@@ -38,6 +41,11 @@ func Start(command *exec.Cmd) (*Process, error) {
 		return nil, err
 	}
 	command.WaitDelay = outputTime
+	if command.Err == nil && !HasTrueTime(command) {
+		command.Args[0] = command.Path
+		command.Args = processes.Launched(command.Args)
+		command.Path = command.Args[0]
+	}
 	p := &Process{Ended: make(chan struct{})}
 	started := make(chan error)
 	go p.wait(command, started)
@@ -45,6 +53,17 @@ func Start(command *exec.Cmd) (*Process, error) {
 		return nil, startError(command, err)
 	}
 	return p, nil
+}
+
+// HasTrueTime says whether a program keeps true time although the wall clock of this process moves
+// (processes.Launched). A script does, in the programs that it executes.
+func HasTrueTime(command *exec.Cmd) bool {
+	path := command.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(command.Dir, path)
+	}
+	_, isScript := firstLine(path)
+	return isScript
 }
 
 // wait starts the program and waits for its end on one OS thread. The kernel sends the signal for the death of

@@ -22,6 +22,7 @@ func rightOnes() []Behaviour {
 		}),
 		right("right-one-lock", "gives up the lock that it has when it asks for another one, which no worker does", oneLock),
 		right("right-queue", "waits for its turn", queues((*client).queued)),
+		right("right-wall-clock", "takes a lock from its holder if its wall clock has jumped ahead by more than the lease", wallClock),
 		right("right-talkative", "logs, sends events and fields that nobody knows", talkative),
 	}
 }
@@ -46,6 +47,22 @@ func talkative(c *client) {
 			answer["took_ms"] = 1
 			return answer
 		}
+	}
+}
+
+// wallClock is a client that judges leases by its wall clock, which is right as long as nobody moves it.
+func wallClock(c *client) {
+	began := time.Now()
+	c.on[protocol.Acquire] = func(q request) fields {
+		answer := c.acquire(q)
+		// Without its monotonic part a time is that of the wall clock.
+		ahead := time.Now().Round(0).Sub(began.Round(0)) - time.Since(began)
+		taken, busy := answer["busy"].(fields)
+		if !busy || ahead < q.ttl() {
+			return answer
+		}
+		_, _ = c.ask("release", q.Key, taken["holder"].(string), 0) // fails if the lock is free by now
+		return c.acquire(q)
 	}
 }
 

@@ -7,12 +7,15 @@
 //
 // Time that does not come from the vDSO stays true: waits in the kernel with a deadline of CLOCK_REALTIME,
 // times of files, and direct system calls. A program that the server executes, rather than forks, has true
-// time, too. CLOCK_MONOTONIC never moves.
+// time, too, unless the server is lockcheck (processes.Launched). CLOCK_MONOTONIC never moves.
 package vdso
 
 import (
 	"errors"
 	"os"
+	"strings"
+
+	"lockcheck/internal/processes"
 )
 
 // Hidden commands of the binary that links this package.
@@ -29,6 +32,17 @@ const (
 // clock the file moves.
 func Launcher(binary, clockFile string) []string {
 	return []string{binary, LaunchCommand, "--clock-file", clockFile, "--"}
+}
+
+// ForChildren returns the beginning of a command line for a program that is lockcheck, which launches its children in
+// the same way (processes.Launched).
+func ForChildren(binary, clockFile string) []string {
+	return []string{binary, LaunchCommand, "--clock-file", clockFile, "--children", "--"}
+}
+
+// AnnounceLauncher tells the next program of this process how it launches its children.
+func AnnounceLauncher(clockFile string) error {
+	return os.Setenv(processes.LauncherVariable, strings.Join(Launcher("", clockFile)[1:], "\n"))
 }
 
 // errProgram is the error of Exec for an empty command.

@@ -66,7 +66,7 @@ func serverCommand(s *system) *cobra.Command {
 }
 
 func agentCommand(s *system) *cobra.Command {
-	var servers, probes, driver, launcher, install string
+	var servers, probes, driver, launcher, install, clockSocket string
 	var server int
 	var stay time.Duration
 	host := agent.Local{Network: new(agent.Network)}
@@ -81,6 +81,9 @@ func agentCommand(s *system) *cobra.Command {
 				if host.Probes, err = clusters.ParseProbes(probes); err != nil {
 					return fmt.Errorf("agent: --probes: %w", err)
 				}
+			}
+			if clockSocket != "" {
+				host.Probes, host.Address = clusters.ProgramProbes{}, clockSocket
 			}
 			if install != "" {
 				if err := vdso.Install(install); err != nil {
@@ -103,6 +106,7 @@ func agentCommand(s *system) *cobra.Command {
 	cmd.Flags().IntVar(&server, "server", 0, "index of the server, from 0")
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
 	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
+	cmd.Flags().StringVar(&clockSocket, "clock-socket", "", "where a program with a movable clock tells its time")
 	cmd.Flags().StringVar(&driver, "clock-driver", string(agent.Libfaketime), "what moves the server's clock")
 	cmd.Flags().DurationVar(&stay, "stay", 0, "how long to wait for removal after the input has ended")
 	cmd.Flags().StringVar(&launcher, "launcher", "", "where to put this binary as the launcher of servers")
@@ -111,10 +115,19 @@ func agentCommand(s *system) *cobra.Command {
 
 func launchCommand() *cobra.Command {
 	var clockFile string
+	var children bool
 	cmd := &cobra.Command{
 		Use: vdso.LaunchCommand, Hidden: true, Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(_ *cobra.Command, program []string) error { return vdso.Exec(clockFile, program) },
+		RunE: func(_ *cobra.Command, program []string) error {
+			if children {
+				if err := vdso.AnnounceLauncher(clockFile); err != nil {
+					return err
+				}
+			}
+			return vdso.Exec(clockFile, program)
+		},
 	}
+	cmd.Flags().BoolVar(&children, "children", false, "the program is lockcheck, and its children have the same clock")
 	cmd.Flags().StringVar(&clockFile, "clock-file", "", "file with the offset of the program's clock")
 	return cmd
 }

@@ -87,6 +87,20 @@ type Mark string
 // restricts an environment must keep this variable.
 const RunVariable = "LOCKCHECK_RUN"
 
+// LauncherVariable is an environment variable of a process whose wall clock can be moved. It holds the arguments, one a
+// line, with which lockcheck launches a program so that its clock moves, too.
+const LauncherVariable = "LOCKCHECK_LAUNCHER"
+
+// Launched returns the command line with which this process, which is lockcheck, must start a program so that both have
+// the same wall clock.
+func Launched(command []string) []string {
+	launcher, movable := os.LookupEnv(LauncherVariable)
+	if !movable {
+		return command
+	}
+	return slices.Concat([]string{"/proc/self/exe"}, strings.Split(launcher, "\n"), command)
+}
+
 // Running lists the processes that carry the mark, except zombies.
 func (m Mark) Running() ([]int, error) {
 	pids, err := All()

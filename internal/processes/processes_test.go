@@ -141,3 +141,15 @@ func TestMarkWhileExecuting(t *testing.T) {
 		}
 	}
 }
+
+// TestLaunched: a process whose wall clock can be moved starts others with its own launcher.
+func TestLaunched(t *testing.T) {
+	command := []string{"client", "--flag"}
+	if got := Launched(command); !slices.Equal(got, command) {
+		t.Errorf("without a launcher: %q", got)
+	}
+	t.Setenv(LauncherVariable, "launch\n--clock-file\n/a b\n--")
+	if got, want := Launched(command), []string{"/proc/self/exe", "launch", "--clock-file", "/a b", "--", "client", "--flag"}; !slices.Equal(got, want) {
+		t.Errorf("with a launcher: %q, want %q", got, want)
+	}
+}

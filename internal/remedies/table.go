@@ -68,7 +68,7 @@ func table() map[string][]Advice {
 			{LongerLease, Rarer, "fewer holders are late", []string{"repro/holder-pause-LOCK/control"}},
 		},
 		checker.CauseClock: {
-			{OtherLock, Prevents, "one that does not end by the wall clocks of its servers: etcd from 3.5, ZooKeeper, Consul, PostgreSQL's own locks",
+			{OtherLock, Prevents, "one that ends neither by the wall clocks of its servers nor by those of its clients: etcd from 3.5, ZooKeeper, Consul, PostgreSQL's own locks",
 				[]string{"claim/clock-forward-etcd", "claim/clock-forward-zookeeper", "claim/clock-forward-consul", "claim/clock-forward-postgres-session"}},
 			fence, compare, once,
 			{Check, Useless, "the holder is within its validity by its own clock", []string{"repro/redlock-clock-jump"}},

@@ -1,13 +1,18 @@
 package runs
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/clients/clienttest"
 	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
 	"lockcheck/nemesis"
 )
 
@@ -105,5 +110,68 @@ func TestFreeze(t *testing.T) {
 	}
 	if err := clustertest.NothingLeft(outcome.History.Header.Run); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWorkerClock: a client of one's own, which judges leases by its wall clock, is granted the lock of a healthy
+// holder while that clock is ahead. The worker itself tells its time before, meanwhile and afterwards.
+func TestWorkerClock(t *testing.T) {
+	t.Parallel()
+	ahead := &nemesis.Schedule{Steps: []nemesis.Step{{
+		ID: "ahead", Fault: history.Clock, Target: "w2", Step: nemesis.Span{Plus: 3 * time.Second},
+		After: nemesis.Span{Plus: 300 * time.Millisecond}, For: nemesis.Span{Plus: 2 * time.Second},
+	}}}
+	r := verdictIs(t, checker.Violation, ofClient(t, "right-wall-clock", nil, func(o *Options) {
+		o.Schedule, o.TimeLimit = ahead, 6*time.Second
+	})).Results
+	if got := r.Finding(checker.MutualExclusion).Causes[checker.CauseClock]; got == 0 {
+		t.Errorf("no overlap has the clock as its cause: %+v", r.Finding(checker.MutualExclusion))
+	}
+	for _, f := range r.Faults {
+		if !f.Proven || !f.Exercised || !f.Healed {
+			t.Errorf("%+v", f)
+		}
+	}
+	_, err := OutlineOf(options(t, func(o *Options) { o.Schedule = ahead }))
+	var unsupported *nemesis.UnsupportedError
+	if !errors.As(err, &unsupported) {
+		t.Errorf("the clock of a client that does not look at it: %v, want it refused", err)
+	}
+}
+
+// TestScriptClock: a client that is a script has true time in what it executes, so its clock is never proven moved.
+func TestScriptClock(t *testing.T) {
+	t.Parallel()
+	o := ofClient(t, "right", nil, func(o *Options) {
+		o.TimeLimit = 6 * time.Second
+		o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+			ID: "ahead", Fault: history.Clock, Target: "w2", Step: nemesis.Span{Plus: 3 * time.Second}, For: nemesis.Span{Plus: 2 * time.Second},
+		}}}
+	})
+	command := clienttest.Command("right").Args
+	script := filepath.Join(t.TempDir(), "client")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+strings.Join(command, " ")+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(o.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := json.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), string(quoted), `["`+script+`"]`, 1))
+	if err := os.WriteFile(o.Lock, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := runTest(t, o).Results
+	if len(r.Faults) != 1 {
+		t.Errorf("faults: %+v, want one", r.Faults)
+	}
+	for _, f := range r.Faults {
+		if f.Proven || !f.Healed || !strings.Contains(f.Reason, "from true time, not +3.000 s") {
+			t.Errorf("%+v", f)
+		}
 	}
 }

@@ -380,7 +380,7 @@ func withOthers(err error, env nemesis.Environment) error {
 
 // environment is what is known of the environment before anything starts.
 func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
-	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues}
+	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues, WallClocks: t.info.WallClocks}
 	env.Renews = t.AnyUse(t.renews)
 	return env
 }

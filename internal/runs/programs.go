@@ -110,7 +110,7 @@ func (r *run) startWorkers(ctx context.Context) error {
 			defer func() { <-slots }()
 			config := r.workerConfig(i + 1)
 			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
-				Name: config.Name, Binary: r.workerBinary(), Image: r.lock.Image, Networked: true,
+				Name: config.Name, Binary: r.workerBinary(), Image: r.lock.Image, Networked: true, Clock: r.movesWorkerClocks(),
 			}, "worker", config)
 		})
 	}
@@ -138,7 +138,16 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	if r.info.Endless {
 		config.Wait = r.TimeLimit
 	}
+	if r.movesWorkerClocks() {
+		config.ClockSocket = clusters.ClockSocket(r.cluster.Folder(), config.Name)
+	}
 	return config
+}
+
+// movesWorkerClocks says whether the wall clocks of workers must be movable: for a schedule that moves clocks, and for
+// any schedule that the next run in the same containers may have.
+func (r *run) movesWorkerClocks() bool {
+	return r.info.WallClocks && (r.lasting() || slices.ContainsFunc(r.schedule.Faults(), func(fault string) bool { return history.Does(fault, history.Steps) }))
 }
 
 // use is how a worker, counted from 1, uses its lock.
