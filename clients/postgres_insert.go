@@ -12,8 +12,8 @@ import (
 	"lockcheck/history"
 )
 
-// SQL of a lock that is the existence of a row. Of concurrent INSERTs, the primary key lets one succeed. A row that is
-// taken tells whether it had ended already by the clock of the database.
+// SQL of a lock that is the existence of a row. Of concurrent INSERTs, the primary key lets one succeed. Each
+// statement returns whether the new lease is over already by the clock of the database.
 const (
 	insertTable = `lockcheck_inserts (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL)`
 
@@ -62,7 +62,7 @@ func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// take takes the row; pgx.ErrNoRows if it is taken. ended: by the database's clock it is over already.
+// take inserts or takes over the row; pgx.ErrNoRows if another owner has it. ended: the new lease is over already.
 func (l *pgInsert) take(ctx context.Context, statement string, args ...any) (ended bool, err error) {
 	err = l.with(ctx, func(conn *pgConn) error { return conn.QueryRow(ctx, statement, args...).Scan(&ended) })
 	return ended, err

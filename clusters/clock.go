@@ -55,8 +55,8 @@ func wallClock() int64 { return time.Now().UnixNano() }
 
 func tellClock(struct{}) clockAnswer { return clockAnswer{Now: wallClock()} }
 
-// ServeClock tells this process' wall clock at a socket until the context ends. trueTime says that the program which
-// matters has true time all the same.
+// ServeClock tells this process' wall clock at a socket until the context ends. trueTime: the client has
+// true time although the clock of this process moves.
 func ServeClock(ctx context.Context, socket string, trueTime bool) error {
 	tell := tellClock
 	if trueTime {

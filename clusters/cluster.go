@@ -287,7 +287,7 @@ type Node struct {
 	freezer *freezer    // nil if the node cannot be frozen
 	killed  atomic.Bool // since the last start
 	faulty  atomic.Bool // a fault of its disk is in force
-	mayEnd  atomic.Bool // since that fault; the server may end because of it, even a little later
+	mayEnd  atomic.Bool // from a fault of its disk until DiskSettled: the server may end because of the fault
 	revived atomic.Bool // it was started again because of that fault
 	// ended is closed when it is known how the process ended this time; nil for a node that is never restarted.
 	ended <-chan struct{}

@@ -67,7 +67,7 @@ func (n *Node) Revive(ctx context.Context) error {
 // DiskFaulty says whether a fault of the server's disk is in force.
 func (n *Node) DiskFaulty() bool { return n.faulty.Load() }
 
-// DiskSettled notes that the server has survived the fault of its disk, and says whether it was started again.
+// DiskSettled notes that the server has recovered from the fault of its disk, and says whether Revive restarted it.
 func (n *Node) DiskSettled() (revived bool) {
 	n.mayEnd.Store(false)
 	return n.revived.Load()

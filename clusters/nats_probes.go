@@ -15,8 +15,8 @@ import (
 
 var _ agent.LeaderTransfer = natsProbes{}
 
-// TransferLeader does what "nats stream cluster step-down" does, for the group of the bucket. The step-down of the
-// meta leader is only for users of the system account, which servers have none of by default.
+// TransferLeader does what "nats stream cluster step-down" does, for the group of the bucket. Only users of the
+// system account can step the meta leader down, and by default there are none.
 func (natsProbes) TransferLeader(ctx context.Context, address string) error {
 	conn, err := nats.Connect(address, nats.NoReconnect())
 	if err != nil {

@@ -48,7 +48,7 @@ func (p replicationProbes) Leads(ctx context.Context, address string) (leads boo
 
 // TransferLeader asks a Sentinel for SENTINEL FAILOVER, which is how Sentinel's documentation has an operator replace a
 // primary. It promotes a replica as if the primary could not be reached. FAILOVER, which first stops writes at the
-// primary and waits for the replica, is for servers without Sentinels: these would fail over again (redis/redis#13118).
+// primary and waits for the replica, is for servers without Sentinels: Sentinels would fail over again (redis/redis#13118).
 func (p replicationProbes) TransferLeader(ctx context.Context, address string) error {
 	var sentinels []string
 	err := p.ask(address, func(c *redis.Client) error {

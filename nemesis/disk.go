@@ -34,11 +34,11 @@ func hasDisk(env Environment, node *clusters.Node) error {
 }
 
 func diskFullKind() Kind {
-	return diskKind(history.DiskFull, "let a server's writes that need space fail (ENOSPC)", disk.Fault{Full: true})
+	return diskKind(history.DiskFull, "fail a server's writes that need space (ENOSPC)", disk.Fault{Full: true})
 }
 
 func fsyncErrorKind() Kind {
-	return diskKind(history.FsyncError, "let fsync and fdatasync of a server fail (EIO)", disk.Fault{NoSync: true})
+	return diskKind(history.FsyncError, "fail fsync and fdatasync of a server (EIO)", disk.Fault{NoSync: true})
 }
 
 func slowDiskKind() Kind {

@@ -39,7 +39,7 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 	case checker.FactMissedPackets:
 		return "no " + kind + " met a packet" + p.moreChances()
 	case checker.FactMissedDisk:
-		return "no server met a " + kind + " on its disk" + p.moreChances()
+		return "no operation of a server on its disk met the " + kind + p.moreChances()
 	case checker.FactMissedAll:
 		return "no clock was moved while a worker held the lock or asked for it" + p.moreChances()
 	case checker.FactEffectUnknown:

@@ -185,7 +185,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock; a longer --time-limit gives it more chances"},
 		{leased(), checker.Fact{Kind: checker.FactMissedOperations, FaultKind: "pause"}, "no pause of a server met an operation; a longer --time-limit gives it more chances"},
 		{leased(), checker.Fact{Kind: checker.FactMissedPackets, FaultKind: "partition"}, "no partition met a packet; a longer --time-limit gives it more chances"},
-		{leased(), checker.Fact{Kind: checker.FactMissedDisk, FaultKind: "slow-disk"}, "no server met a slow-disk on its disk; a longer --time-limit gives it more chances"},
+		{leased(), checker.Fact{Kind: checker.FactMissedDisk, FaultKind: "slow-disk"}, "no operation of a server on its disk met the slow-disk; a longer --time-limit gives it more chances"},
 		{leased(), checker.Fact{Kind: checker.FactMissedAll, FaultKind: "clock"}, "no clock was moved while a worker held the lock or asked for it; a longer --time-limit gives it more chances"},
 		{leased(), checker.Fact{Kind: checker.FactEffectUnknown, FaultKind: "storm"}, "no storm is known to have mattered"},
 		{leased(), checker.Fact{Kind: checker.FactComplete}, "the run is complete and did its work"},

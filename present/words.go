@@ -102,11 +102,11 @@ func Cause(name string) string {
 	case checker.CauseRenewedByOther:
 		return "its lease can have ended before the next grant, and a renewal succeeded after that grant"
 	case checker.CauseClock:
-		return "its lease cannot have ended, and a server's clock was moved forward, or ran fast, while it held the lock"
+		return "its lease cannot have ended, and a server's clock moved forward or ran fast, or a worker's clock was wrong"
 	case checker.CauseServerLost:
 		return "a server had been killed or emptied, and its lease cannot have ended, or the lock lasts as long as a connection"
 	case checker.CauseServerFault:
-		return "its lease cannot have ended, and a server was stopped, cut off, hard to reach or on a faulty disk"
+		return "its lease cannot have ended, and a server was stopped, cut off, hard to reach, replaced as leader or on a faulty disk"
 	case checker.CauseTwice:
 		return "nothing can have ended the grant, and no server was under a fault"
 	case checker.CauseUnlocked:

@@ -75,10 +75,9 @@ func (r *run) coverage() []checker.FaultCoverage {
 	return all
 }
 
-// covered fills in whether a fault was exercised. What a server was doing is not recorded, so that a fault of one counts
-// once it is proven; but one of the network must have met a packet and one of a disk an operation, one that was aimed at a
-// holder must have hit it in its hold, and where replicas say what they do, one of replicas must have hit one that did
-// something in this run.
+// covered fills in whether a fault was exercised. What a server was doing is not recorded, so a proven fault of a server
+// counts. A fault of the network must have met a packet, and one of a disk an operation. A fault aimed at a holder must
+// have hit it in its hold. Where replicas say what they do, a fault of replicas must have hit one that did something.
 func (r *run) covered(f *fault) checker.FaultCoverage {
 	c := f.FaultCoverage
 	if !f.Proven || !f.Applied {

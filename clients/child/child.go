@@ -56,7 +56,7 @@ func Start(command *exec.Cmd) (*Process, error) {
 }
 
 // HasTrueTime says whether a program keeps true time although the wall clock of this process moves
-// (processes.Launched). A script does, in the programs that it executes.
+// (processes.Launched). A script does: only its interpreter could be launched, not the programs that it executes.
 func HasTrueTime(command *exec.Cmd) bool {
 	path := command.Path
 	if !filepath.IsAbs(path) {

@@ -12,8 +12,8 @@ import (
 
 // Fault is what a disk does wrong; the zero value is a disk without a fault.
 type Fault struct {
-	// Full: writes that need space fail with ENOSPC. As on ext4, a write over blocks that its file has needs no
-	// space, and names need none.
+	// Full: writes that need space fail with ENOSPC. As on ext4, overwriting a file's own blocks and creating
+	// names need no space.
 	Full bool `json:"full,omitempty"`
 	// NoSync: fsync and fdatasync of files fail with EIO, and so do writes with O_SYNC and O_DSYNC. What was written
 	// before a failed sync stays in the file, as in the page cache of a kernel, and is durable after the next sync
@@ -36,7 +36,7 @@ type Condition struct {
 	Met Tally `json:"met"`
 	// Ended: the server has ended, and the disk with it. There was no probe then.
 	Ended bool `json:"ended,omitempty"`
-	// Write and Sync are what a probe met that wrote and synced a file through the kernel.
+	// Write and Sync are the results of a probe that wrote and synced a file through the kernel.
 	Write Probe `json:"write,omitzero"`
 	Sync  Probe `json:"sync,omitzero"`
 }
