@@ -188,6 +188,9 @@ func (f *fault) cover(r *run, m meetings) {
 		reason = MissNoOperation
 	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised, reason = f.Met()
+	case f.does(history.Steps) && f.onWorkers(r.workers):
+		f.Exercised = f.hitUse(r)
+		reason = MissNobody
 	case f.does(history.Steps), f.does(history.Deposes):
 		f.Exercised = m.metHold(f) || m.metOperation(f)
 		reason = MissNobody
@@ -200,6 +203,18 @@ func (f *fault) cover(r *run, m meetings) {
 	if !f.Exercised {
 		f.Missed = cmp.Or(f.Missed, reason)
 	}
+}
+
+// hitUse says whether a target asked for a lock or held one while the fault certainly was in force. The clock of a worker
+// matters to nobody else.
+func (f *fault) hitUse(r *run) bool {
+	certain, is := f.certain()
+	return is && slices.ContainsFunc(f.Targets, func(target string) bool {
+		for range r.actor(target).between(certain.from, certain.to) {
+			return true
+		}
+		return false
+	})
 }
 
 // hitHolder sets whether a target held the lock during the fault while another worker asked for it. If not,

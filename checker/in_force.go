@@ -133,7 +133,7 @@ func (r *run) indexFaults() {
 	doing := func(effects ...history.Effect) *faultTimes {
 		return those(func(f *fault) bool { return r.onServers(f) && f.doesAny(effects...) }, whole)
 	}
-	r.serverFaults = those(r.amongServers, whole)
+	r.serverFaults = those(r.mayEndGrants, whole)
 	r.earlyEndReasons = []earlyEndReason{
 		{CauseClock, newFaultTimes(r.faults, r.clockEndsLeases)},
 		{CauseServerLost, doing(history.Ends)},

@@ -106,7 +106,7 @@ func (r *run) compareFaults(t *testing.T, from, to int64) {
 		if f.hits(from, to) {
 			ids = append(ids, f.ID)
 		}
-		disturbed = disturbed || f.hits(from, to) && r.amongServers(f)
+		disturbed = disturbed || f.hits(from, to) && r.mayEndGrants(f)
 		if !f.hits(from, to) {
 			continue
 		}

@@ -252,9 +252,11 @@ func (r *run) stillHad(k *keyed, h, next *attempt) bool {
 		!r.disturbed(h.acquire.invoke, granted) && !r.releasedInDoubt(k)
 }
 
-// disturbed says whether a fault of the servers, or between them, may have been in force in a time. Such a
-// fault may end a grant early.
+// disturbed says whether a fault that may end a grant early may have been in force in a time.
 func (r *run) disturbed(from, to int64) bool { return r.serverFaults.first(from, to) >= 0 }
+
+// mayEndGrants says that a fault hit the servers, the network between them, or a wall clock.
+func (r *run) mayEndGrants(f *fault) bool { return r.amongServers(f) || f.does(history.Steps) }
 
 // amongServers says that a fault hit the servers, or the network between them. It is false if the only server
 // was stopped: it forgets nothing, and no other server takes its place.

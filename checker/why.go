@@ -29,7 +29,7 @@ const (
 	CauseUnexplained     = "unexplained"
 )
 
-// ClocksApart is the option of locks whose workers have clocks that tell different times.
+// ClocksApart is the option of a lock in stored histories whose workers had clocks that told different times.
 const ClocksApart = "clocks-apart"
 
 // cause is why another worker could get the lock of a holder, or change its data.

@@ -3,11 +3,9 @@ package clusters
 import (
 	"context"
 	"errors"
-	"net/http"
 	"path/filepath"
 	"time"
 
-	"lockcheck/clients/unixrpc"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
@@ -39,45 +37,15 @@ func clockFlags(node *Node, driver agent.ClockDriver) []string {
 	return []string{"--clock-file", clockFile(node), "--clock-driver", string(driver), "--launcher", launcherPath}
 }
 
-// ClockSocket is where a program with a movable clock tells its time, by ServeClock; folder is that of the cluster.
+// ClockSocket is where a program with a movable clock tells its time (vdso.TellTime); folder is that of the cluster.
 func ClockSocket(folder, program string) string { return filepath.Join(folder, program+".clock.sock") }
-
-// clockMethod is the method of a server or program that tells its wall clock.
-const clockMethod = "time"
-
-// clockAnswer is the wall clock in ns since 1970; 0 for true time.
-type clockAnswer struct {
-	Now int64 `json:"now"`
-}
-
-// wallClock is the wall clock of this process, in ns since 1970.
-func wallClock() int64 { return time.Now().UnixNano() }
-
-func tellClock(struct{}) clockAnswer { return clockAnswer{Now: wallClock()} }
-
-// ServeClock tells this process' wall clock at a socket until the context ends. trueTime: the client has
-// true time although the clock of this process moves.
-func ServeClock(ctx context.Context, socket string, trueTime bool) error {
-	tell := tellClock
-	if trueTime {
-		tell = func(struct{}) clockAnswer { return clockAnswer{} }
-	}
-	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{clockMethod: unixrpc.Method(tell)})
-}
 
 // ProgramProbes ask a program with a movable clock, whose address is its ClockSocket.
 type ProgramProbes struct{ portProbes }
 
 // Clock implements agent.Probes.
 func (ProgramProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
-	client := unixrpc.NewClient(socket)
-	defer client.Close()
-	var answer clockAnswer
-	err := client.Call(ctx, clockMethod, struct{}{}, &answer)
-	if err == nil && answer.Now == 0 {
-		return time.Now(), nil // this process has true time
-	}
-	return time.Unix(0, answer.Now), err
+	return vdso.Ask(ctx, socket)
 }
 
 // clocked returns the arguments with which lockcheck starts a program whose clock the file moves, after startClock.

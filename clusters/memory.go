@@ -12,6 +12,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clients/unixrpc"
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/vdso"
 	"lockcheck/history"
 )
 
@@ -34,7 +35,7 @@ func memory5Spec() Spec {
 		Name: "memory5", Nodes: 5, Sizes: []int{3}, WallClock: true,
 		Server: func(int) Server { return Server{Program: "memory", Probes: wallClockProbes{}} },
 		Embedded: func(ctx context.Context, socket string, input io.Reader) error {
-			return newLeases(wallClock).methods().serve(ctx, socket, input)
+			return newLeases(func() int64 { return time.Now().UnixNano() }).methods().serve(ctx, socket, input)
 		},
 	}
 }
@@ -161,11 +162,11 @@ func (m methods) serve(ctx context.Context, socket string, input io.Reader) erro
 		_, _ = io.Copy(io.Discard, input)
 	}()
 	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{
-		"acquire":   unixrpc.Method(m.acquire),
-		"renew":     unixrpc.Method(m.renew),
-		"release":   unixrpc.Method(m.release),
-		"holder":    unixrpc.Method(m.holder),
-		clockMethod: unixrpc.Method(tellClock),
+		"acquire":       unixrpc.Method(m.acquire),
+		"renew":         unixrpc.Method(m.renew),
+		"release":       unixrpc.Method(m.release),
+		"holder":        unixrpc.Method(m.holder),
+		vdso.TimeMethod: vdso.TellTime(nil),
 	})
 }
 
@@ -191,5 +192,5 @@ func (memoryProbes) Version(context.Context, string) (string, error) { return ""
 type wallClockProbes struct{ memoryProbes }
 
 func (wallClockProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
-	return ProgramProbes{}.Clock(ctx, socket)
+	return vdso.Ask(ctx, socket)
 }

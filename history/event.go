@@ -201,9 +201,8 @@ type Fault struct {
 	Step int64 `json:"step,omitempty"`
 	// Speed is how many seconds a clock advanced per second; 0 for a fault that does not change the speed.
 	Speed float64 `json:"speed,omitempty"`
-	// Loss is the share of dropped packets, Delay is for how many ns each was held back (by a
-	// disk: each write and sync), and Rate is the
-	// bandwidth in bytes per second; 0 for a fault without that effect.
+	// Loss is the share of dropped packets. Delay is for how many ns each packet was held back, or each write and
+	// sync of a disk. Rate is the bandwidth in bytes per second; 0 for a fault without that effect.
 	Loss  float64 `json:"loss,omitempty"`
 	Delay int64   `json:"delay,omitempty"`
 	Rate  int64   `json:"rate,omitempty"`

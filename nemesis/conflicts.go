@@ -16,8 +16,8 @@ type affected struct {
 
 // conflict returns why a fault cannot be inflicted on its targets now. Of two faults with the same effect, the
 // first to heal would heal both. A dead process can neither be stopped nor asked for its clock, and a stopped
-// one cannot be asked either. A restart would end the fault of a disk, and a frozen disk cannot end it. Network faults
-// conflict with no other.
+// one cannot be asked either. A restart would end the fault of a disk, and a stopped disk could not be mended. Network
+// faults conflict with no other.
 func (n *Nemesis) conflict(order Order) error {
 	does := func(effect history.Effect) bool { return history.Does(order.Step.Fault, effect) }
 	effects := exclusive(order.Step.Fault)
@@ -36,7 +36,7 @@ func (n *Nemesis) conflict(order Order) error {
 		case does(history.Steps) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be asked for its clock", target.Name)
 		case does(history.Impairs) && under(history.Stops):
-			return fmt.Errorf("%s is stopped, and its disk may be, too", target.Name)
+			return fmt.Errorf("%s is stopped, so its disk could not be mended", target.Name)
 		case (does(history.Ends) || does(history.Stops)) && under(history.Impairs):
 			return fmt.Errorf("the disk of %s is faulty", target.Name)
 		case does(history.Deposes) && under(history.Stops):

@@ -51,12 +51,17 @@ func slowDiskKind() Kind {
 	return kind
 }
 
+// maxDiskDelay leaves a probe, which writes and syncs, enough of pollTimeout.
+const maxDiskDelay = 1500 * time.Millisecond
+
 // diskKind makes a kind of fault of disks. The delay of a step is added to the fault.
 func diskKind(name, summary string, fault disk.Fault) Kind {
 	return Kind{
 		Name: name, Summary: summary, Target: roleOne, OnDisk: true, Can: hasDisk, Random: randomPause,
 		New: func(env Environment, order Order) (Fault, error) {
-			fault.Delay = order.Step.Delay.Of(env.Lease)
+			if fault.Delay = order.Step.Delay.Of(env.Lease); fault.Delay > maxDiskDelay {
+				return nil, fmt.Errorf("a delay of %s is too long to be proven; it may be %s", fault.Delay, maxDiskDelay)
+			}
 			return &diskFault{targets: order.Targets, fault: fault, kill: &kill{env: env, targets: order.Targets}}, nil
 		},
 	}
@@ -149,10 +154,14 @@ func (d *diskFault) Heal(ctx context.Context) (Healing, error) {
 // ProveHealed waits until the servers serve and a probe on each disk meets no fault. Servers that have ended or hang are
 // started again.
 func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
+	for _, node := range d.targets { // first of all, because they may need each other
+		if err := node.Revive(ctx); err != nil {
+			return "", err
+		}
+	}
 	var seen []string
-	until := time.Now().Add(hangLimit)
 	for i, node := range d.targets {
-		evidence, hung, err := d.back(ctx, node, until)
+		evidence, hung, err := d.back(ctx, node)
 		if err != nil {
 			return "", err
 		}
@@ -172,9 +181,10 @@ func (d *diskFault) ProveHealed(ctx context.Context) (string, error) {
 // restarted. PostgreSQL took 22 s for its recovery on a busy machine.
 const hangLimit = 45 * time.Second
 
-// back waits until a server serves on a sound disk, and restarts a server that hangs until a time. A server may serve
-// for a moment before it ends because of the fault, and then it is waited for again.
-func (d *diskFault) back(ctx context.Context, node *clusters.Node, until time.Time) (evidence string, hung bool, err error) {
+// back waits until a server serves on a sound disk, and restarts a server that hangs. A server may serve for a moment
+// before it ends because of the fault, and then it is waited for again.
+func (d *diskFault) back(ctx context.Context, node *clusters.Node) (evidence string, hung bool, err error) {
+	until := time.Now().Add(hangLimit)
 	for range healAttempts {
 		patient, cancel := context.WithTimeout(ctx, max(time.Until(until), disturbedLimit))
 		serves, failed := d.kill.serves(patient, node)

@@ -20,6 +20,8 @@ import (
 type transferLeader struct {
 	servers []*clusters.Node
 	leader  *clusters.Node // before the change
+	// pending: the request may have been accepted, and no other server has led yet.
+	pending bool
 }
 
 func transferLeaderKind() Kind {
@@ -86,6 +88,7 @@ func (t *transferLeader) Apply(ctx context.Context) (agent.Moment, error) {
 	if leads, err := t.leader.Host.Leads(ctx); err != nil || !leads {
 		return agent.Moment{}, fmt.Errorf("%s was to hand over its leadership and did not lead: %w", t.leader.Name, cmp.Or(err, errNobody))
 	}
+	t.pending = true
 	requested, err := t.leader.Host.TransferLeader(ctx)
 	if err != nil {
 		return requested, err
@@ -93,6 +96,7 @@ func (t *transferLeader) Apply(ctx context.Context) (agent.Moment, error) {
 	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	changed, err := t.await(ctx, t.changed)
+	t.pending = err != nil
 	return agent.Moment{From: requested.From, To: changed.To}, err
 }
 
@@ -111,8 +115,14 @@ func (t *transferLeader) changed(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s led before, %s leads now", t.leader.Name, describe(others)), nil
 }
 
-// Heal undoes nothing. It waits until exactly one server leads.
+// Heal undoes nothing. It waits until exactly one server leads. A change that was asked for in vain may come late, and is
+// waited for once more.
 func (t *transferLeader) Heal(ctx context.Context) (Healing, error) {
+	if t.pending {
+		late, cancel := context.WithTimeout(ctx, transferLimit)
+		_, _ = t.await(late, t.changed) // it need not come
+		cancel()
+	}
 	moment, err := t.await(ctx, t.settled)
 	return Healing{Moment: moment}, err
 }

@@ -62,14 +62,13 @@ func startAgain(c WorkerConfig, p progress) error {
 			return err
 		}
 	}
-	if path, err := os.Executable(); err == nil {
-		_ = execute(path) // unless the file is gone
+	path, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(path)
 	}
-	return execute("/proc/self/exe")
-}
-
-// execute replaces the program of this process by one that gets the same arguments.
-func execute(path string) error {
+	if err != nil {
+		path = "/proc/self/exe"
+	}
 	command := processes.Launched(append([]string{path}, os.Args[1:]...))
 	return syscall.Exec(command[0], command, os.Environ())
 }

@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os/exec"
+	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"lockcheck/clients"
-	"lockcheck/clients/child"
 	"lockcheck/clients/unixrpc"
-	"lockcheck/clusters"
+	"lockcheck/clusters/vdso"
 	"lockcheck/history"
 )
 
@@ -48,14 +48,9 @@ type WorkerConfig struct {
 	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// clientHasTrueTime says whether the client keeps true time although the clock of the worker moves.
-func (c WorkerConfig) clientHasTrueTime() bool {
-	if c.Definition == nil || len(c.Definition.Program.Args) == 0 {
-		return false
-	}
-	command := exec.Command(c.Definition.Program.Args[0])
-	command.Dir = c.Definition.Program.Folder
-	return child.HasTrueTime(command)
+// tellTime is the method by which a worker tells the wall clock of its client.
+func tellTime() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{vdso.TimeMethod: vdso.TellTime(vdso.TrueTimeBelow)}
 }
 
 // Commands to a worker, one per line on its standard input, in this order. The commands of Catcher may follow.
@@ -116,8 +111,11 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		return fmt.Errorf("worker: %s: %w", progressVariable, err)
 	}
 	if config.ClockSocket != "" {
-		// If it fails, a moved clock is not proven.
-		go func() { _ = clusters.ServeClock(ctx, config.ClockSocket, config.clientHasTrueTime()) }()
+		go func() {
+			if err := unixrpc.Serve(ctx, config.ClockSocket, tellTime()); err != nil { // then a moved clock is not proven
+				fmt.Fprintf(os.Stderr, "worker %s: its clock: %v\n", config.Name, err)
+			}
+		}()
 	}
 	catches := newCatches(config.Seed + uint64(config.Index))
 	opened, started, stop := commands(input, catches.obey)

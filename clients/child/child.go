@@ -41,7 +41,7 @@ func Start(command *exec.Cmd) (*Process, error) {
 		return nil, err
 	}
 	command.WaitDelay = outputTime
-	if command.Err == nil && !HasTrueTime(command) {
+	if launchable(command) {
 		command.Args[0] = command.Path
 		command.Args = processes.Launched(command.Args)
 		command.Path = command.Args[0]
@@ -55,15 +55,16 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// HasTrueTime says whether a program keeps true time although the wall clock of this process moves
-// (processes.Launched). A script does: only its interpreter could be launched, not the programs that it executes.
-func HasTrueTime(command *exec.Cmd) bool {
+// launchable says whether a launcher can execute a program. The kernel's error for another file is told best without one.
+// Of a script only the interpreter would be launched, and not what the script executes.
+func launchable(command *exec.Cmd) bool {
 	path := command.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(command.Dir, path)
 	}
+	file, err := os.Stat(path)
 	_, isScript := firstLine(path)
-	return isScript
+	return command.Err == nil && err == nil && file.Mode().IsRegular() && file.Mode()&0o111 != 0 && !isScript
 }
 
 // wait starts the program and waits for its end on one OS thread. The kernel sends the signal for the death of

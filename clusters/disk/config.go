@@ -134,7 +134,7 @@ func (s Switch) listen() (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(s.socket()), 0o755); err != nil {
 		return nil, err
 	}
-	if err := remove(s.socket()); err != nil { // left by the server's previous start
+	if err := errors.Join(remove(s.socket()), remove(s.condition())); err != nil { // left by the server's previous start
 		return nil, err
 	}
 	return net.Listen("unix", s.socket())

@@ -28,16 +28,18 @@ const (
 	NowCommand = "now"
 )
 
+const clockFileFlag = "--clock-file"
+
 // Launcher returns the beginning of a command line. The program and the arguments of the server follow, whose
 // clock the file moves.
 func Launcher(binary, clockFile string) []string {
-	return []string{binary, LaunchCommand, "--clock-file", clockFile, "--"}
+	return []string{binary, LaunchCommand, clockFileFlag, clockFile, "--"}
 }
 
 // ForChildren returns the beginning of a command line for a program that is lockcheck, which launches its children in
 // the same way (processes.Launched).
 func ForChildren(binary, clockFile string) []string {
-	return []string{binary, LaunchCommand, "--clock-file", clockFile, "--children", "--"}
+	return []string{binary, LaunchCommand, clockFileFlag, clockFile, "--children", "--"}
 }
 
 // AnnounceLauncher tells the next program of this process how it launches its children.

@@ -184,6 +184,7 @@ func rightClients() []rightClient {
 		{"right-one-lock", nil, nil},
 		{"right-queue", clientLock{"tokens": true, "queues": true}, nil},
 		{"right-talkative", clientLock{"tokens": true}, nil},
+		{"right-wall-clock", clientLock{"tokens": true}, nil},
 	}
 }
 

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -139,39 +138,32 @@ func TestWorkerClock(t *testing.T) {
 	}
 }
 
-// TestScriptClock: a client that is a script has true time in what it executes, so its clock is never proven moved.
-func TestScriptClock(t *testing.T) {
+// TestClockOfExecuted: what a client executes has true time, so that its clock is never proven moved.
+func TestClockOfExecuted(t *testing.T) {
 	t.Parallel()
-	o := ofClient(t, "right", nil, func(o *Options) {
-		o.TimeLimit = 6 * time.Second
-		o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
-			ID: "ahead", Fault: history.Clock, Target: "w2", Step: nemesis.Span{Plus: 3 * time.Second}, For: nemesis.Span{Plus: 2 * time.Second},
-		}}}
-	})
-	command := clienttest.Command("right").Args
+	line := "exec " + strings.Join(clienttest.Command("right").Args, " ")
 	script := filepath.Join(t.TempDir(), "client")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+strings.Join(command, " ")+"\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(o.Lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	quoted, err := json.Marshal(command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = []byte(strings.Replace(string(text), string(quoted), `["`+script+`"]`, 1))
-	if err := os.WriteFile(o.Lock, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := runTest(t, o).Results
-	if len(r.Faults) != 1 {
-		t.Errorf("faults: %+v, want one", r.Faults)
-	}
-	for _, f := range r.Faults {
-		if f.Proven || !f.Healed || !strings.Contains(f.Reason, "from true time, not +3.000 s") {
-			t.Errorf("%+v", f)
-		}
+	for name, command := range map[string][]string{"script": {script}, "shell": {"sh", "-c", line}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := map[string]any{"command": command, "environment": clienttest.Environment("right")}
+			r := runTest(t, ofClient(t, "right", clientLock{"client": client}, func(o *Options) {
+				o.TimeLimit = 6 * time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					ID: "ahead", Fault: history.Clock, Target: "w2", Step: nemesis.Span{Plus: 3 * time.Second}, For: nemesis.Span{Plus: 2 * time.Second},
+				}}}
+			})).Results
+			if len(r.Faults) != 1 {
+				t.Errorf("faults: %+v, want one", r.Faults)
+			}
+			for _, f := range r.Faults {
+				if f.Proven || !f.Healed || !strings.Contains(f.Reason, "from true time, not +3.000 s") {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
 	}
 }
