@@ -29,6 +29,9 @@ func TestFaultEvidence(t *testing.T) {
 		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
 	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
+	ofWorker := func(worker string) history.Fault {
+		return history.Fault{ID: "f1", Kind: "clock", Targets: []string{worker}, Step: 1}
+	}
 	transfer := history.Fault{ID: "f1", Kind: "transfer-leader", Targets: []string{"n1"}}
 	waiter := history.Fault{ID: "f1", Kind: "pause", Role: "waiter", Targets: []string{"w1"}}
 	at := func(moment, kind, actor, target string) history.Fault {
@@ -91,6 +94,8 @@ func TestFaultEvidence(t *testing.T) {
 		{"clock under an operation", asked("clock").acquire("w1", "a", 10, 25).fault(clock, 20, 40), Valid, "1 clock", true, false},
 		{"clock under a holder", asked("clock").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(clock, 20, 40), Valid, "", true, false},
 		{"clock while nobody asked", asked("clock").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(clock, 20, 40), Undecided, "kind:missed-all,fault_kind:clock", false, false},
+		{"clock of a worker that asks", asked("clock").acquire("w1", "a", 10, 25).fault(ofWorker("w1"), 20, 40), Valid, "1 clock", true, false},
+		{"clock of a worker that is idle", asked("clock").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(ofWorker("w2"), 20, 40), Undecided, "kind:missed-all,fault_kind:clock", false, false},
 		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "kind:effect-unknown,fault_kind:packet", false, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
 		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "kind:missed-packets,fault_kind:partition", false, false},
