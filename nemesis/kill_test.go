@@ -228,7 +228,7 @@ func TestKillAmongOthers(t *testing.T) {
 		{"kill", "kill", "n1 is under the same fault already"},
 		{"pause", "kill", "n1 is stopped and could not be continued"},
 		{"kill", "disk-full", "n1 is dead at the moment"},
-		{"pause", "fsync-error", "n1 is stopped, and its disk may be, too"},
+		{"pause", "fsync-error", "n1 is stopped, so its disk could not be mended"},
 	} {
 		ctx, cancel := context.WithCancel(bounded(t))
 		d := &diary{t: t, on: func(f history.Fault) {
