@@ -58,7 +58,7 @@ func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	// A database whose own clock was moved does not know. The answer to a request that was late is late, too.
+	// The clock of the database may have been moved, so the client's own clock must agree.
 	grant.Expired = l.takesOver && ended && history.Now() >= grant.Until
 	return grant, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"lockcheck/clusters/agent"
@@ -53,7 +54,7 @@ func (n *Node) clocked(p Program, file string) []string {
 	if !p.Clock || n.Clock != nil {
 		return p.Args
 	}
-	return append(append(vdso.ForChildren("", file)[1:], "/proc/self/exe"), p.Args...)
+	return slices.Concat(vdso.Launcher("", file, vdso.ForChildren)[1:], []string{"/proc/self/exe"}, p.Args)
 }
 
 // startClock sets the node's clock to true time before its server or program starts. If the clock cannot be moved,

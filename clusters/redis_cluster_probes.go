@@ -73,11 +73,7 @@ func (p clusterProbes) TransferLeader(ctx context.Context, address string) error
 // replicaIn returns the address of a replica in a field of INFO such as "ip=10.0.0.4,port=6379,state=online"; "" for
 // none.
 func replicaIn(field string) string {
-	values := make(map[string]string)
-	for _, part := range strings.Split(field, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		values[name] = value
-	}
+	values := redisFields(strings.Split(field, ","))
 	if values["ip"] == "" {
 		return ""
 	}

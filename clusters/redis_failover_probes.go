@@ -75,17 +75,23 @@ func (p replicationProbes) TransferLeader(ctx context.Context, address string) e
 // connection for commands sentinel-ID-cmd.
 func sentinelsAmong(list string) (addresses []string) {
 	for line := range strings.Lines(list) {
-		fields := make(map[string]string)
-		for _, field := range strings.Fields(line) {
-			name, value, _ := strings.Cut(field, "=")
-			fields[name] = value
-		}
+		fields := redisFields(strings.Fields(line))
 		host, _, err := net.SplitHostPort(fields["addr"])
 		if err == nil && strings.HasPrefix(fields["name"], "sentinel-") && strings.HasSuffix(fields["name"], "-cmd") {
 			addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(sentinelPort)))
 		}
 	}
 	return addresses
+}
+
+// redisFields is a list such as "ip=10.0.0.4" and "port=6379" by name.
+func redisFields(list []string) map[string]string {
+	fields := make(map[string]string, len(list))
+	for _, field := range list {
+		name, value, _ := strings.Cut(field, "=")
+		fields[name] = value
+	}
+	return fields
 }
 
 // sentinelProbes asks a Sentinel.

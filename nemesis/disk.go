@@ -59,9 +59,7 @@ func diskKind(name, summary string, fault disk.Fault) Kind {
 	return Kind{
 		Name: name, Summary: summary, Target: roleOne, OnDisk: true, Can: hasDisk, Random: randomPause,
 		New: func(env Environment, order Order) (Fault, error) {
-			if fault.Delay = order.Step.Delay.Of(env.Lease); fault.Delay > maxDiskDelay {
-				return nil, fmt.Errorf("a delay of %s is too long to be proven; it may be %s", fault.Delay, maxDiskDelay)
-			}
+			fault.Delay = order.Step.Delay.Of(env.Lease)
 			return &diskFault{targets: order.Targets, fault: fault, kill: &kill{env: env, targets: order.Targets}}, nil
 		},
 	}

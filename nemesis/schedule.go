@@ -241,8 +241,12 @@ func (s Step) fits(lease time.Duration) error {
 	if every := s.Every.Of(lease); !s.Every.IsZero() && every <= 0 {
 		return fmt.Errorf("every: %s is %s for this lock; it must be positive", s.Every, every)
 	}
-	if delay := s.Delay.Of(lease); !s.Delay.IsZero() && (delay < minDelay || delay > maxDelay) {
-		return fmt.Errorf("delay: %s is %s for this lock; it must be %s to %s", s.Delay, delay, minDelay, maxDelay)
+	longest := maxDelay
+	if s.Fault == history.SlowDisk {
+		longest = maxDiskDelay
+	}
+	if delay := s.Delay.Of(lease); !s.Delay.IsZero() && (delay < minDelay || delay > longest) {
+		return fmt.Errorf("delay: %s is %s for this lock; it must be %s to %s", s.Delay, delay, minDelay, longest)
 	}
 	return nil
 }

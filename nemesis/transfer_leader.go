@@ -39,7 +39,6 @@ func transferLeaderKind() Kind {
 // Reasons why no leader is asked to hand over.
 var (
 	errNoLeadingServer = errors.New("only a server can be asked to hand over its leadership")
-	errNoTransfer      = errors.New("lockcheck knows no operation of these servers by which a leader hands over to another server")
 	errNoSuccessor     = errors.New("there is no other server that could lead")
 )
 
@@ -55,7 +54,7 @@ func canTransferLeader(env Environment, node *clusters.Node) error {
 	case !canLead(node):
 		return agent.ErrNoLeader
 	case !transfers(node):
-		return errNoTransfer
+		return agent.ErrNoTransfer
 	case len(others) == 0:
 		return errNoSuccessor
 	}

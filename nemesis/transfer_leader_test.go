@@ -113,7 +113,7 @@ func TestTransferLeaderSupport(t *testing.T) {
 		{"redis-cluster", 6, nil},
 		{"valkey-cluster", 6, nil},
 		{"etcd", 1, errNoSuccessor},
-		{"zookeeper", 3, errNoTransfer},
+		{"zookeeper", 3, agent.ErrNoTransfer},
 		{"redis", 1, agent.ErrNoLeader},
 		{"postgres", 1, agent.ErrNoLeader},
 		{"galera", 3, agent.ErrNoLeader},

@@ -55,8 +55,8 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// launchable says whether a launcher can execute a program. The kernel's error for another file is told best without one.
-// Of a script only the interpreter would be launched, and not what the script executes.
+// launchable says whether a program can be started by the launcher. Without the launcher, a file that is no program gives
+// the kernel's own error. Of a script only the interpreter would be launched, and not what the script executes.
 func launchable(command *exec.Cmd) bool {
 	path := command.Path
 	if !filepath.IsAbs(path) {

@@ -195,14 +195,14 @@ func (l Local) Leads(ctx context.Context) (bool, error) {
 	return probe.Leads(ctx, l.Address)
 }
 
-// errNoTransfer is the error of TransferLeader for servers without such an operation.
-var errNoTransfer = errors.New("the server has no operation by which it hands over its leadership")
+// ErrNoTransfer is the error of TransferLeader for servers without such an operation.
+var ErrNoTransfer = errors.New("the server has no operation by which it hands over its leadership")
 
 // TransferLeader implements Host.
 func (l Local) TransferLeader(ctx context.Context) (Moment, error) {
 	probe, can := l.Probes.(LeaderTransfer)
 	if !can {
-		return Moment{}, errNoTransfer
+		return Moment{}, ErrNoTransfer
 	}
 	moment := Moment{From: history.Now()}
 	err := probe.TransferLeader(ctx, l.Address)

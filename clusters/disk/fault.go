@@ -75,11 +75,16 @@ func (f *faults) tally() Tally {
 	return f.met
 }
 
+// present is the fault at the moment, and closed over when it is over.
+func (f *faults) present() (now Fault, over <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now, f.over
+}
+
 // write fails or delays a write that is about to begin. needsSpace is asked only if the disk is full.
 func (f *faults) write(counted bool, needsSpace func() bool) syscall.Errno {
-	f.mu.Lock()
-	now, over := f.now, f.over
-	f.mu.Unlock()
+	now, over := f.present()
 	full := now.Full && needsSpace()
 	if counted && (full || now.Delay > 0) {
 		f.count(Tally{Writes: 1})
@@ -93,9 +98,7 @@ func (f *faults) write(counted bool, needsSpace func() bool) syscall.Errno {
 
 // sync fails or delays a sync that is about to begin.
 func (f *faults) sync(counted bool) syscall.Errno {
-	f.mu.Lock()
-	now, over := f.now, f.over
-	f.mu.Unlock()
+	now, over := f.present()
 	if counted && (now.NoSync || now.Delay > 0) {
 		f.count(Tally{Syncs: 1})
 	}

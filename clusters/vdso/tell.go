@@ -46,8 +46,8 @@ func Ask(ctx context.Context, socket string) (time.Time, error) {
 	return time.Unix(0, answer.Now), err
 }
 
-// TrueTimeBelow says whether a descendant of this process has true time although a launcher was announced to this
-// process: it has no clock file mapped. Such are programs that a client executes. Copies of this program do not count.
+// TrueTimeBelow says whether any descendant of this process has true time. A launched program has the clock file mapped,
+// and a program that it executes has not. Copies of lockcheck itself do not count.
 func TrueTimeBelow() bool {
 	launcher := strings.Split(os.Getenv(processes.LauncherVariable), "\n")
 	at := slices.Index(launcher, clockFileFlag)

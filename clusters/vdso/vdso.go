@@ -13,6 +13,7 @@ package vdso
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"lockcheck/internal/processes"
@@ -30,17 +31,15 @@ const (
 
 const clockFileFlag = "--clock-file"
 
-// Launcher returns the beginning of a command line. The program and the arguments of the server follow, whose
-// clock the file moves.
-func Launcher(binary, clockFile string) []string {
-	return []string{binary, LaunchCommand, clockFileFlag, clockFile, "--"}
+// Launcher returns the beginning of a command line, with options such as ForChildren. The program whose clock the file
+// moves follows, with its arguments.
+func Launcher(binary, clockFile string, options ...string) []string {
+	return slices.Concat([]string{binary, LaunchCommand, clockFileFlag, clockFile}, options, []string{"--"})
 }
 
-// ForChildren returns the beginning of a command line for a program that is lockcheck, which launches its children in
-// the same way (processes.Launched).
-func ForChildren(binary, clockFile string) []string {
-	return []string{binary, LaunchCommand, clockFileFlag, clockFile, "--children", "--"}
-}
+// ForChildren is an option of Launcher for a program that is lockcheck, which launches its children in the same way
+// (processes.Launched).
+const ForChildren = "--children"
 
 // AnnounceLauncher tells the next program of this process how it launches its children.
 func AnnounceLauncher(clockFile string) error {

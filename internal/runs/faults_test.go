@@ -156,8 +156,8 @@ func TestClockOfExecuted(t *testing.T) {
 					ID: "ahead", Fault: history.Clock, Target: "w2", Step: nemesis.Span{Plus: 3 * time.Second}, For: nemesis.Span{Plus: 2 * time.Second},
 				}}}
 			})).Results
-			if len(r.Faults) != 1 {
-				t.Errorf("faults: %+v, want one", r.Faults)
+			if len(r.Faults) != 1 || r.Verdict == checker.Valid {
+				t.Errorf("verdict %s, faults: %+v; want one, and not valid", r.Verdict, r.Faults)
 			}
 			for _, f := range r.Faults {
 				if f.Proven || !f.Healed || !strings.Contains(f.Reason, "from true time, not +3.000 s") {
