@@ -39,17 +39,21 @@ func Collect(store string) (Evidence, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, runs.Usagef("%s: no runs are stored there; name the folder that was given to the runs with --store", store)
 	}
+	for _, trials := range c.trials {
+		c.found = append(c.found, sumTrials(trials)...)
+	}
 	return c.found.With(nil), err
 }
 
 type collector struct {
 	known       map[string]suites.Experiment // by name
 	comparisons map[string]*matrix.Folder    // by folder; nil if the folder has none
+	trials      map[trialsOf][]Run
 	found       Evidence
 }
 
 func newCollector() (*collector, error) {
-	c := &collector{known: make(map[string]suites.Experiment), comparisons: make(map[string]*matrix.Folder)}
+	c := &collector{known: make(map[string]suites.Experiment), comparisons: make(map[string]*matrix.Folder), trials: make(map[trialsOf][]Run)}
 	all, err := findings.Experiments()
 	if err != nil {
 		return nil, err
@@ -81,13 +85,15 @@ func (c *collector) add(folder string) error {
 		return err
 	}
 	run := c.run(d, schedule)
-	if cell := d.Header.Parameters[matrix.CellParameter]; cell != "" {
-		comparison := c.comparisonOf(folder)
-		attack, isTrial := matrix.AttackOf(cell)
+	cell := d.Header.Parameters[matrix.CellParameter]
+	attack, isTrial := matrix.AttackOf(cell)
+	var comparison *matrix.Folder
+	if cell != "" {
+		comparison = c.comparisonOf(folder)
 		if isTrial && (comparison == nil || !comparison.Counts(folder, d.Results)) {
 			return nil // a trial that its comparison rejects is no evidence here either
 		}
-		if isTrial && attack.Fault != "" {
+		if isTrial {
 			run.Experiment = attackPrefix + attack.Name
 		}
 		if o, err := optionsOf(comparison, cell); err == nil { // otherwise its lock file may no longer exist
@@ -103,7 +109,11 @@ func (c *collector) add(folder string) error {
 	if onlyOutlasted || run.longWork() || run.outlastsLease() && sawOutlasted(d.Results) {
 		run.Faults = append(run.Faults, Fault{Name: LongWork, Asked: 1, Met: 1})
 	}
-	c.found = append(c.found, run)
+	if isTrial {
+		c.addTrial(comparison, cell, run)
+	} else {
+		c.found = append(c.found, run)
+	}
 	return nil
 }
 
@@ -112,9 +122,6 @@ func (c *collector) add(folder string) error {
 func sawOutlasted(r checker.Results) bool {
 	return slices.ContainsFunc(r.Findings, func(f checker.Finding) bool { return f.Causes[checker.CauseOutlasted] > 0 })
 }
-
-// attackPrefix begins the experiment name of an aimed trial. The name of the attack follows.
-const attackPrefix = "attack/"
 
 // comparisonOf is the comparison that a run belongs to, in a folder above the run's; nil if there is none.
 func (c *collector) comparisonOf(folder string) *matrix.Folder {
@@ -173,7 +180,7 @@ func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
 		run.Acquire = &Acquire{N: alone.N, P50: quantile(alone, 0.5), P99: quantile(alone, 0.99)}
 	}
 	if f := r.Failovers; f.Holders > 0 {
-		run.Failover = &Failover{Holders: f.Holders, Stuck: f.Stuck, Median: f.Median, Longest: f.Longest}
+		run.Failover = &Failover{Holders: f.Holders, Stuck: f.Stuck, Longest: f.Longest}
 	}
 	return run
 }

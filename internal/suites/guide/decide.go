@@ -469,7 +469,7 @@ func (e Evidence) withoutDuplicates() (all Evidence) {
 	type key struct{ experiment, version string }
 	parts := make(map[key][]Run)
 	for _, r := range e {
-		if r.Experiment == "" {
+		if r.Experiment == "" || strings.HasPrefix(r.Experiment, attackPrefix) {
 			all = append(all, r)
 		} else {
 			parts[key{r.Experiment, r.Version()}] = append(parts[key{r.Experiment, r.Version()}], r)

@@ -66,7 +66,7 @@ type Run struct {
 	LockDelay *time.Duration `json:"lock_delay_ns,omitempty"`
 
 	// Of is how many runs of an experiment the entry sums up, and Met how many of them gave the result of the
-	// entry; 0 for a single run. Runs that are no longer stored are known only from such sums.
+	// entry; 0 for a single run. Trials are known only from such sums, and so are runs that are no longer stored.
 	Of  int64 `json:"of,omitempty"`
 	Met int64 `json:"met,omitempty"`
 
@@ -149,7 +149,6 @@ type Acquire struct {
 type Failover struct {
 	Holders int64         `json:"holders"`
 	Stuck   int64         `json:"stuck,omitempty"` // holders whose lock was never granted again
-	Median  time.Duration `json:"median_ns"`
 	Longest time.Duration `json:"longest_ns"`
 }
 
@@ -180,10 +179,11 @@ const (
 	Late Class = "late"
 )
 
-// severity is the rank of a class, the worst first.
-func (c Class) severity() int {
-	return slices.Index([]Class{ByLock, ByExpiry, ByUse, ByToken, Stuck, Late}, c)
-}
+// classes of breaks, the worst first.
+var classes = [...]Class{ByLock, ByExpiry, ByUse, ByToken, Stuck, Late}
+
+// severity is the rank of a class, 0 for the worst; -1 for no class.
+func (c Class) severity() int { return slices.Index(classes[:], c) }
 
 // Breaks says whether the run shows that the lock broke. A run that is undecided or broken itself shows
 // nothing.

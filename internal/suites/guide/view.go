@@ -298,13 +298,20 @@ func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
 }
 
 func (e Evidence) rests() string {
-	var n int64
+	all := e.withoutDuplicates()
 	from, to := "9", ""
-	for _, r := range e.withoutDuplicates() {
-		n += max(1, r.Of)
+	for _, r := range all {
 		from, to = min(from, r.day()), max(to, r.day())
 	}
-	return fmt.Sprintf("Which lock to choose, from %s of %s to %s and from how locks work.", runsOf(n), from, to)
+	return fmt.Sprintf("Which lock to choose, from %s of %s to %s and from how locks work.", runsOf(numberOf(all)), from, to)
+}
+
+// numberOf is the number of runs behind the entries.
+func numberOf(all []Run) (n int64) {
+	for _, r := range all {
+		n += max(1, r.Of)
+	}
+	return n
 }
 
 // Markdown writes the whole guide as a page for docs.
@@ -374,10 +381,10 @@ func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error
 		}
 		for _, note := range []struct {
 			what string
-			n    int
-		}{{"held, in sections too short to tell", len(cell.Short)}, {"said nothing", len(cell.Silent)}} {
+			n    int64
+		}{{"held, in sections too short to tell", numberOf(cell.Short)}, {"said nothing", numberOf(cell.Silent)}} {
 			if note.n > 0 {
-				p.writeIndented("  ", fmt.Sprintf("%s %s", runsOf(int64(note.n)), note.what))
+				p.writeIndented("  ", fmt.Sprintf("%s %s", runsOf(note.n), note.what))
 			}
 		}
 	}

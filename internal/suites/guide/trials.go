@@ -1,0 +1,115 @@
+package guide
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"lockcheck/checker"
+	"lockcheck/internal/stats"
+	"lockcheck/internal/suites/matrix"
+)
+
+// attackPrefix begins the experiment name of a trial. The name of the attack follows.
+const attackPrefix = "attack/"
+
+// sumTrials sums up the trials of one cell of a comparison, of which there may be many, in one entry for each
+// way in which they ended.
+func sumTrials(trials []Run) (sums Evidence) {
+	slices.SortFunc(trials, func(a, b Run) int { return cmp.Or(cmp.Compare(a.When, b.When), cmp.Compare(a.ID, b.ID)) })
+	alike := make(map[string][]Run)
+	for _, t := range trials {
+		end := string(t.Verdict)
+		if t.Breaks() {
+			end = string(t.Class())
+		}
+		alike[end] = append(alike[end], t)
+	}
+	for end, these := range alike {
+		sum := sumOf(these)
+		sum.ID = trials[0].ID + "/" + end // stays the same when more trials are made
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// sumOf sums up trials that ended alike.
+func sumOf(alike []Run) Run {
+	sum := alike[0]
+	sum.Of, sum.Met = int64(len(alike)), int64(len(alike))
+	sum.Violated, sum.Causes, sum.Faults, sum.Updates, sum.Failover, sum.Acquire = nil, nil, nil, nil, nil, nil
+	sum.DoubleGrants, sum.UsesAfterExpiry = 0, 0
+	for _, t := range alike {
+		for _, p := range t.Violated {
+			if !slices.Contains(sum.Violated, p) {
+				sum.Violated = append(sum.Violated, p)
+			}
+		}
+		for cause, n := range t.Causes {
+			if sum.Causes == nil {
+				sum.Causes = make(map[string]int64)
+			}
+			sum.Causes[cause] += n
+		}
+		sum.DoubleGrants += t.DoubleGrants
+		sum.UsesAfterExpiry += t.UsesAfterExpiry
+		sum.Faults = addFaults(sum.Faults, t.Faults)
+		sum.Updates = sum.Updates.plus(t.Updates)
+		sum.Failover = sum.Failover.plus(t.Failover)
+	}
+	return sum
+}
+
+func addFaults(sum, more []Fault) []Fault {
+	for _, f := range more {
+		i := slices.IndexFunc(sum, func(s Fault) bool { return s.Name == f.Name })
+		if i < 0 {
+			sum = append(sum, f)
+			continue
+		}
+		sum[i].Asked += f.Asked
+		sum[i].Met += f.Met
+	}
+	return sum
+}
+
+// plus adds the updates of another trial as one unit. Trials are independent of each other, and their own
+// units would be most of the evidence.
+func (u *Updates) plus(more *Updates) *Updates {
+	if more == nil {
+		return u
+	}
+	sum := Updates{Over: checker.OverRuns}
+	if u != nil {
+		sum = *u
+	}
+	sum.Acknowledged += more.Acknowledged
+	sum.Lost += more.Lost
+	sum.Units = append(sum.Units, stats.Count{K: more.Lost, N: more.Acknowledged})
+	return &sum
+}
+
+func (f *Failover) plus(more *Failover) *Failover {
+	switch {
+	case more == nil:
+		return f
+	case f == nil:
+		return more
+	}
+	return &Failover{Holders: f.Holders + more.Holders, Stuck: f.Stuck + more.Stuck, Longest: max(f.Longest, more.Longest)}
+}
+
+// trialsOf identifies the trials that are summed up: those of a cell of a comparison, under the same faults, on
+// servers of the same version.
+type trialsOf struct{ comparison, cell, faults, version string }
+
+// addTrial adds a trial. The name of its run ends with its seed.
+func (c *collector) addTrial(comparison *matrix.Folder, run string, r Run) {
+	cell, _, _ := strings.Cut(run, ", seed ")
+	var faults []string
+	for _, f := range r.Faults {
+		faults = append(faults, f.Name)
+	}
+	key := trialsOf{comparison.Path, cell, strings.Join(faults, ","), r.Version()}
+	c.trials[key] = append(c.trials[key], r)
+}
