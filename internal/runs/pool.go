@@ -167,28 +167,32 @@ func (t *traces) Observe(e history.Event) {
 	}
 }
 
-// lasts says whether a fault leaves something behind after it is healed, such as a killed server or a clock
-// step. A worker is started anew for each run, but after a kill there may be things that a user's client
-// would have removed at its end. A kind of fault without known effects may leave anything behind.
+// lasts says whether a fault leaves something behind after it is healed, which no proof that the cluster is
+// clean would show: lost data, or servers in other roles. A killed server that serves again and a clock that is
+// right again leave nothing. A worker is started anew for each run, but after a kill there may be things that a
+// user's client would have removed at its end. A kind of fault without known effects may leave anything behind.
 func (t *traces) lasts(f history.Fault) bool {
 	effects := history.EffectsOf(f.Kind)
 	ofServer := slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] })
+	if f.Kind == history.Wipe || f.Kind == history.PowerLoss || len(effects) == 0 {
+		return true
+	}
 	for _, effect := range effects {
 		switch effect {
-		case history.Defers:
+		case history.Defers, history.Steps:
 		case history.Stops, history.Cuts, history.Disturbs, history.Deposes:
 			if t.failsOver && ofServer {
 				return true
 			}
 		case history.Ends:
-			if ofServer || t.ofUser {
+			if t.failsOver && ofServer || t.ofUser {
 				return true
 			}
 		default:
 			return true
 		}
 	}
-	return len(effects) == 0
+	return false
 }
 
 // none says whether nothing is left behind.

@@ -85,14 +85,19 @@ func TestPool(t *testing.T) {
 	}
 	holder := step(history.Kill, "holder")
 	holder.When = nemesis.WhenHolding
-	for lock, servers := range map[string]string{"redis": "redis", "etcd": clustertest.Rest} {
-		t.Run(lock, func(t *testing.T) {
+	clock := step(history.Clock, "n1")
+	clock.Step = nemesis.Span{Plus: time.Minute}
+	for _, c := range []struct{ lock, servers, lasting string }{
+		{"redis", "redis", history.Wipe}, {"etcd", clustertest.Rest, ""}, // a member of etcd cannot be wiped
+	} {
+		t.Run(c.lock, func(t *testing.T) {
 			t.Parallel()
-			clustertest.Engine(t, servers)
-			p := &pooled{t: t, pool: NewPool(), lock: lock}
+			clustertest.Engine(t, c.servers)
+			p := &pooled{t: t, pool: NewPool(), lock: c.lock}
 			first := p.run(holder) // leaves its lock on the servers
 			seen := keys(first)
-			for i, s := range []nemesis.Step{step(history.Pause, "w1"), step(history.Freeze, "n1"), step(history.Partition, "w2"), step(history.Kill, "n1")} {
+			steps := []nemesis.Step{step(history.Pause, "w1"), step(history.Freeze, "n1"), step(history.Partition, "w2"), step(history.Kill, "n1"), clock}
+			for i, s := range append(steps, step(cmp.Or(c.lasting, history.Pause), "n1")) {
 				h := p.run(s)
 				if h.Header.Cluster != first.Header.Run || h.Header.Earlier != i+1 {
 					t.Errorf("run %d has cluster %q after %d runs, want that of the first", i+2, h.Header.Cluster, h.Header.Earlier)
@@ -104,8 +109,8 @@ func TestPool(t *testing.T) {
 					seen[key] = true
 				}
 			}
-			if h := p.run(step(history.Pause, "w1")); h.Header.Cluster != "" || h.Header.Earlier != 0 {
-				t.Errorf("cluster %q after %d runs was used again though one of its servers was killed", h.Header.Cluster, h.Header.Earlier)
+			if h := p.run(step(history.Pause, "w1")); c.lasting != "" && h.Header.Cluster != "" {
+				t.Errorf("cluster %q after %d runs was used again after %s", h.Header.Cluster, h.Header.Earlier, c.lasting)
 			}
 			if err := p.pool.Close(context.Background()); err != nil {
 				t.Error(err)
@@ -304,10 +309,13 @@ func TestTraces(t *testing.T) {
 		{"a worker killed", fault("kill w1", whole...), false, false, true},
 		{"a worker killed whose client is a user's", fault("kill w1", whole...), false, true, false},
 		{"such a one paused", fault("pause w1", whole...), false, true, true},
-		{"a worker killed that there is not", fault("kill w6", whole...), false, false, false},
-		{"a server killed", fault("kill n1", whole...), false, false, false},
+		{"a worker killed that there is not, where others take over", fault("kill w6", whole...), true, false, false},
+		{"a server killed", fault("kill n1", whole...), false, false, true},
+		{"a server killed, where others take over", fault("kill n1", whole...), true, false, false},
+		{"a server that lost power", fault("power-loss n1", whole...), false, false, false},
 		{"a server wiped", fault("wipe n1", whole...), false, false, false},
-		{"a clock", fault("clock n1", whole...), false, false, false},
+		{"a clock", fault("clock n1", whole...), false, false, true},
+		{"a disk", fault("disk-full n1", whole...), false, false, false},
 		{"who knows what", fault("earthquake n1", whole...), false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -57,6 +57,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if err != nil {
 		return false, err
 	}
+	inOrder(todo, m.Budget > 0)
 	f.reportOutdated(m.Progress)
 	if interrupted, err = f.makeRuns(ctx, m, todo, deadline, interrupt); interrupted || err != nil {
 		return interrupted, err
@@ -65,6 +66,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if err != nil {
 		return false, err
 	}
+	inOrder(confirmations, m.Budget > 0)
 	if len(confirmations) > 0 {
 		m.Progress.Step("what was not valid is repeated with other seeds")
 	}
@@ -156,7 +158,7 @@ func (f *Folder) todo() ([]planned, error) {
 		all = append(all, missing...)
 		first += len(f.Suite.seedsOf(p, 0))
 	}
-	return f.inOrder(all), nil
+	return all, nil
 }
 
 // shardNumber decides which shard makes a run. It does not depend on what this machine supports, because all
@@ -188,7 +190,7 @@ func (f *Folder) confirmations() ([]planned, error) {
 			all = append(all, missing...)
 		}
 	}
-	return f.inOrder(all), nil
+	return all, nil
 }
 
 // missing lists the missing runs of a cell's round; none if the cell must stay empty.
@@ -218,22 +220,33 @@ func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []pl
 // run before any gets its second. Among these, long runs come first, so that the end does not wait for one of
 // them.
 //
-// Trials are so short that their servers must be reused, so they go round robin over the locks. Each round
-// has twice as many trials of a lock as the one before. When time runs out, each lock has at least about half
-// as many trials as any other lock. The servers of a lock start five times for twenty trials a cell.
-func (f *Folder) inOrder(all []planned) []planned {
+// Trials are so short that their servers must be reused, so they go lock by lock. With a budget they do so in
+// rounds, each with twice as many trials of a lock as the one before: when time runs out, each lock has at
+// least about half as many trials as any other lock. The price is that the servers of a lock start five times
+// for twenty trials a cell.
+func inOrder(all []planned, budget bool) {
+	locks := make(map[string]int)
+	for _, p := range all {
+		if _, known := locks[p.Lock]; !known {
+			locks[p.Lock] = len(locks)
+		}
+	}
 	lock := func(p planned) int {
 		if p.isAttack() {
-			return slices.Index(f.Suite.Locks, p.Lock)
+			return locks[p.Lock]
 		}
-		return len(f.Suite.Locks)
+		return len(locks)
 	}
-	round := func(p planned) int { return bits.Len(uint(p.turn + 1)) }
+	round := func(p planned) int {
+		if p.isAttack() && !budget {
+			return 0
+		}
+		return bits.Len(uint(p.turn + 1))
+	}
 	slices.SortStableFunc(all, func(a, b planned) int {
 		return cmp.Or(cmp.Compare(round(a), round(b)), cmp.Compare(lock(a), lock(b)), cmp.Compare(a.turn, b.turn),
 			cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
 	})
-	return all
 }
 
 func (p planned) needsDocker() bool { return p.outline.Recipe != "" }
