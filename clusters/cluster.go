@@ -64,6 +64,8 @@ type Server struct {
 	ClockEnv []string
 	// NoClock says why the wall clock of this kind of server cannot be moved; nil if it can.
 	NoClock error
+	// EndSignal asks the server to end in order; "" for agent.Terminate.
+	EndSignal agent.Signal
 	// NoWipe says why the server cannot be restarted with an empty disk; nil if it can.
 	NoWipe error
 	// Data returns the folder of the server's data; nil for Place.Folder.
@@ -167,6 +169,8 @@ type Request struct {
 	Meanwhile func(context.Context, Cluster) error
 	// Failed is called with a cluster that did not start, before it is removed; nil for nothing.
 	Failed func(Cluster)
+	// Versions are those, besides Version, in which servers may be started again.
+	Versions []string
 	// Disks: the servers run on disks that can have faults (see package disk). Only on Docker.
 	Disks bool
 	// Lasting: programs can be started one after another under one name, in the same container. Only on Docker.
@@ -276,6 +280,9 @@ type Node struct {
 	// Exited yields a value each time the process ends.
 	Exited <-chan Exit
 
+	// Versions are those in which the server can be started again; nil for none.
+	Versions []string
+
 	// Again starts a killed server or program again; nil if it cannot be restarted.
 	Again func(context.Context) error
 
@@ -287,6 +294,8 @@ type Node struct {
 	freezer *freezer    // nil if the node cannot be frozen
 	killed  atomic.Bool // since the last start
 	faulty  atomic.Bool // a fault of its disk is in force
+	// upgrade puts another version of the server's program in place of the present one; nil if no step needs it.
+	upgrade func(ctx context.Context, version string) error
 	mayEnd  atomic.Bool // from a fault of its disk until DiskSettled: the server may end because of the fault
 	revived atomic.Bool // it was started again because of that fault
 	// ended is closed when it is known how the process ended this time; nil for a node that is never restarted.

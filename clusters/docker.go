@@ -126,6 +126,14 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 		}
 		c.images = append(c.images, image)
 	}
+	for _, version := range c.request.Versions {
+		recipe := c.request.Spec.Recipe(version)
+		image, err := c.known(ctx, recipe)
+		if err != nil {
+			return err
+		}
+		c.keep(recipe, image)
+	}
 	return nil
 }
 
@@ -352,6 +360,11 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 		node.Host = commanded{Host: node.Host, server: own[place.N], engine: c.engine, container: c.serverName(node.Name), place: place}
 	}
 	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
+	if node.Versions = c.request.Spec.Versions; len(c.request.Versions) > 0 {
+		node.upgrade = func(ctx context.Context, version string) error {
+			return c.engine.Copy(ctx, c.others[c.request.Spec.Recipe(version)].ID, images.Program(node.Server.Program), c.serverName(node.Name), c.request.Labels)
+		}
+	}
 	exits := make(chan Exit, 1)
 	node.Exited, node.Again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
 	node.followLife(server, exits)

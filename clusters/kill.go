@@ -1,8 +1,12 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"lockcheck/clusters/agent"
 	"lockcheck/history"
@@ -11,6 +15,13 @@ import (
 // Kill kills all processes of the node at once with SIGKILL. Their Exit says so, and is no failure of the run.
 func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
 	return n.end(ctx, func(ctx context.Context) (agent.Moment, error) { return n.Host.Signal(ctx, agent.Kill) })
+}
+
+// Stop asks the node's server to end, as its operator does. Its Exit is no failure of the run.
+func (n *Node) Stop(ctx context.Context) (agent.Moment, error) {
+	return n.end(ctx, func(ctx context.Context) (agent.Moment, error) {
+		return n.Host.Signal(ctx, cmp.Or(n.Server.EndSignal, agent.Terminate))
+	})
 }
 
 // end ends all processes of the node by a call of its agent.
@@ -38,6 +49,26 @@ func (n *Node) CanRestart() error {
 		return errNoRestart
 	}
 	return nil
+}
+
+// CanUpgrade says why the server could not be started again in a version; nil if it can.
+func (n *Node) CanUpgrade(version string) error {
+	switch {
+	case len(n.Versions) == 0:
+		return errors.New("these servers have one version only")
+	case !slices.Contains(n.Versions, version):
+		return fmt.Errorf("there is no version %s (there are %s)", version, strings.Join(n.Versions, ", "))
+	}
+	return nil
+}
+
+// Upgrade puts another version of the server's program in place. It runs from the next start on, with the same
+// data.
+func (n *Node) Upgrade(ctx context.Context, version string) error {
+	if n.upgrade == nil {
+		return errors.New("no other version was prepared")
+	}
+	return n.upgrade(ctx, version)
 }
 
 // Restart starts a killed server again, with its address, its data on disk, and the cuts and clock in force. It

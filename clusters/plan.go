@@ -16,6 +16,7 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 		}
 		if s.OnDocker() {
 			node.setNetwork(plannedIP)
+			node.Versions = s.Versions
 			node.Clock, node.Again = node.Server.NoClock, func(context.Context) error { return errOnlyPlanned }
 		}
 		serverNodes = append(serverNodes, node)

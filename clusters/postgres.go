@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockcheck/clients"
+	"lockcheck/clusters/agent"
 	"lockcheck/clusters/images"
 )
 
@@ -47,7 +48,8 @@ func pgBouncerSpec() Spec {
 func postgresServer() Server {
 	return Server{
 		Program: "postgres", Port: postgresPort, Probes: postgresProbes(), NoWipe: errOtherDatabase,
-		Data: func(p Place) string { return p.database(postgresData) },
+		EndSignal: agent.Interrupt, // after SIGTERM it waits until all clients have left
+		Data:      func(p Place) string { return p.database(postgresData) },
 		Command: func(p Place) []string {
 			return []string{
 				"postgres", "-D", p.database(postgresData), "-c", "listen_addresses=*",

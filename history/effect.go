@@ -7,6 +7,7 @@ const (
 	Pause       = "pause"
 	Freeze      = "freeze"
 	Kill        = "kill"
+	Restart     = "restart" // by its operator, in order
 	Wipe        = "wipe"
 	Crash       = "crash"
 	PowerLoss   = "power-loss"
@@ -45,7 +46,7 @@ func EffectsOf(kind string) []Effect {
 	switch kind {
 	case Pause, Freeze:
 		return []Effect{Stops}
-	case Kill, Wipe:
+	case Kill, Restart, Wipe:
 		return []Effect{Ends}
 	case Crash, PowerLoss:
 		return []Effect{Ends, Cuts}

@@ -118,12 +118,13 @@ type Kind struct {
 type Option string
 
 const (
-	UsesFrom  Option = "from"  // which nodes the targets are separated from
-	UsesStep  Option = "step"  // how far a clock is moved
-	UsesSpeed Option = "speed" // how fast a clock runs
-	UsesLoss  Option = "loss"  // which share of the packets is dropped
-	UsesDelay Option = "delay" // how long packets, or writes to a disk, are held back
-	UsesRate  Option = "rate"  // the throughput of a link
+	UsesFrom    Option = "from"    // which nodes the targets are separated from
+	UsesStep    Option = "step"    // how far a clock is moved
+	UsesSpeed   Option = "speed"   // how fast a clock runs
+	UsesLoss    Option = "loss"    // which share of the packets is dropped
+	UsesDelay   Option = "delay"   // how long packets, or writes to a disk, are held back
+	UsesRate    Option = "rate"    // the throughput of a link
+	UsesVersion Option = "version" // in which version a server is started again
 )
 
 // uses says whether the kind uses the option.
@@ -132,7 +133,7 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 // Kinds lists all kinds of faults.
 func Kinds() []Kind {
 	return []Kind{
-		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(), powerLossKind(),
+		pauseKind(), freezeKind(), killKind(), restartKind(), wipeKind(), crashKind(), powerLossKind(),
 		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),

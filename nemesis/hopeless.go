@@ -27,8 +27,20 @@ func (n *Nemesis) hopeless(step Step) error {
 		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)
 	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
 		return wrong("from", "the targets (%s) include all of %s, and nobody is cut off from itself; name others, or leave out from", step.Target, step.From)
+	case step.Version != "" && n.canUpgrade(step.Version) != nil:
+		return wrong("version", "%w", n.canUpgrade(step.Version))
 	case history.Does(step.Fault, history.Ends) && !slices.ContainsFunc(workers, func(w *clusters.Node) bool { return w.CanRestart() == nil }):
 		return r.wouldKillTooMany(step) // replicas of an application are restarted
+	}
+	return nil
+}
+
+// canUpgrade says why the servers cannot be started in a version.
+func (n *Nemesis) canUpgrade(version string) error {
+	for _, server := range n.Environment.Servers {
+		if err := server.CanUpgrade(version); err != nil {
+			return err
+		}
 	}
 	return nil
 }

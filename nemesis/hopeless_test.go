@@ -43,6 +43,8 @@ func TestHopeless(t *testing.T) {
 		{"all killed", Step{Fault: "kill", Target: "all workers"}, `"all workers" would kill every worker, and at least 2 must stay alive; write target: w1`},
 		{"all killed by another name", Step{Fault: "kill", Target: "workers"}, `"workers" would kill every worker`},
 		{"most killed", Step{Fault: "kill", Target: "majority workers"}, "this would kill 2 of 3 workers, and at least 2 must stay alive; kill fewer, or run at least 5 workers"},
+		{"a version that there is", Step{Fault: "restart", Target: "n1", Version: "1.1"}, ""},
+		{"a version that there is not", Step{Fault: "restart", Target: "n1", Version: "1.2"}, "version: there is no version 1.2 (there are 1.1, 1.0)"},
 		{"all servers killed", Step{Fault: "kill", Target: "all servers"}, ""},
 		{"one killed with a server", Step{Fault: "kill", Target: "n1,w1"}, ""},
 	} {
@@ -50,7 +52,7 @@ func TestHopeless(t *testing.T) {
 			c.step.For = Span{Plus: time.Second}
 			env := fiveAndThree()
 			for _, server := range env.Servers {
-				server.Again = func(context.Context) error { return nil }
+				server.Again, server.Versions = func(context.Context) error { return nil }, []string{"1.1", "1.0"}
 			}
 			err := planOf(env, c.step)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -49,7 +49,7 @@ type matrix struct {
 func newMatrix(t *testing.T, request clusters.Request) *matrix {
 	t.Helper()
 	servers := request.Spec.Name
-	if servers != "redis" && servers != "redis-aof-everysec" && servers != "etcd" {
+	if len(request.Versions) > 0 || servers != "redis" && servers != "redis-aof-everysec" && servers != "etcd" {
 		servers = clustertest.Rest
 	}
 	docker := clustertest.Engine(t, servers)

@@ -45,6 +45,9 @@ type Step struct {
 	// Rate limits each direction, in bytes a second.
 	Rate int64 `yaml:"rate,omitempty"`
 
+	// Version is that in which a server is started again; "" for the same.
+	Version string `yaml:"version,omitempty"`
+
 	// After is the earliest time, counted from the start of the workers.
 	After Span `yaml:"after,omitempty"`
 	// When waits for a moment, one of the When constants. All except WhenFailover are moments of a worker: the
@@ -200,6 +203,9 @@ func (s *Step) check() error {
 	case s.From != "" && !canMean(s.From):
 		return unknownTarget("from", s.From)
 	}
+	if s.Version != "" && !kind.uses(UsesVersion) {
+		return wrong("version", "only for %s", history.Restart)
+	}
 	if err := s.checkSpeed(kind); err != nil {
 		return err
 	}
@@ -278,6 +284,18 @@ func (s Schedule) OnDisks() bool {
 		kind, _ := KindByName(step.Fault)
 		return kind.OnDisk
 	})
+}
+
+// Versions lists the versions in which servers are started again, sorted.
+func (s Schedule) Versions() []string {
+	var all []string
+	for _, step := range s.Steps {
+		if step.Version != "" {
+			all = append(all, step.Version)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Least is the minimum time that the schedule needs, and the kind of fault that determines it. One fault of

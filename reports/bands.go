@@ -49,6 +49,8 @@ func (rec *record) effectWord(f checker.FaultCoverage) string {
 		return shorten("cut from "+strings.Join(cleanAll(f.Peers), ", "), 40)
 	case history.Kill:
 		return "killed"
+	case history.Restart:
+		return "restarted"
 	}
 	word := clean(f.Kind)
 	if value := rec.faultValue(f); value != "" {

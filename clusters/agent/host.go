@@ -95,6 +95,9 @@ const (
 	Stop     Signal = "stop"     // SIGSTOP
 	Continue Signal = "continue" // SIGCONT
 	Kill     Signal = "kill"     // SIGKILL
+	// Terminate and Interrupt ask the server to end. Only its first process gets them, as from an init system.
+	Terminate Signal = "terminate" // SIGTERM
+	Interrupt Signal = "interrupt" // SIGINT
 )
 
 // Moment brackets an action, which took effect between From and To, in ns of CLOCK_MONOTONIC.

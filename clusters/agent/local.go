@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -53,11 +54,29 @@ func (l Local) pids() ([]int, error) {
 
 // Signal implements Host.
 func (l Local) Signal(_ context.Context, signal Signal) (Moment, error) {
-	send := l.Send
+	send, list := l.Send, l.pids
 	if send == nil {
 		send = syscall.Kill
 	}
-	return signalAll(signal, l.pids, send)
+	if signal == Terminate || signal == Interrupt {
+		first, err := l.first() // once: when that process has ended, another one is the oldest
+		list = func() ([]int, error) { return first, err }
+	}
+	return signalAll(signal, list, send)
+}
+
+// first lists the oldest process of the node that is not lockcheck, which may have launched it.
+func (l Local) first() ([]int, error) {
+	all, err := l.Processes(context.Background())
+	own, ownErr := inspectOne(os.Getpid())
+	if err := errors.Join(err, ownErr); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(p Process) bool { return p.Command != own.Command })
+	if i < 0 {
+		return nil, nil
+	}
+	return []int{all[i].PID}, nil
 }
 
 // Processes implements Host.

@@ -16,7 +16,7 @@ import (
 )
 
 // signalNumbers maps signals to the kernel's numbers.
-var signalNumbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL}
+var signalNumbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL, Terminate: syscall.SIGTERM, Interrupt: syscall.SIGINT}
 
 // signalAll sends the signal to each process that list returns, the oldest first. It repeats until a pass finds
 // no new process, because a process may fork while others are being stopped. Continue goes from the youngest to

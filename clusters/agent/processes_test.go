@@ -127,6 +127,36 @@ func TestSignal(t *testing.T) {
 	}
 }
 
+// TestSleep is the program of another test.
+func TestSleep(*testing.T) {
+	if os.Getenv("SLEEP") != "" {
+		time.Sleep(time.Hour)
+	}
+}
+
+// TestSignalFirst: only the oldest process is asked to end, and not one of lockcheck's own program, which may have
+// launched it.
+func TestSignalFirst(t *testing.T) {
+	launcher := exec.Command(os.Args[0], "-test.run", "TestSleep$") // has the name of this program
+	launcher.Env = append(os.Environ(), "SLEEP=1")
+	if err := launcher.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = launcher.Process.Kill(); _ = launcher.Wait() })
+	first, second := sleeper(t), sleeper(t)
+	host := local(launcher, first, second)
+	if _, err := host.Signal(t.Context(), Terminate); err != nil {
+		t.Fatal(err)
+	}
+	state, err := first.Process.Wait()
+	if err != nil || state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("the first process ended as %v, %v", state, err)
+	}
+	if left, err := host.Processes(t.Context()); err != nil || len(left) != 2 {
+		t.Errorf("%v are left, %v; want the launcher and the second process", left, err)
+	}
+}
+
 func TestSignalNobody(t *testing.T) {
 	dead, alive := sleeper(t), sleeper(t)
 	_ = dead.Process.Kill()

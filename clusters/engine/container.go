@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +172,26 @@ func (e *Engine) run(making context.Context, id string, attached bool) (*Contain
 		return nil, err
 	}
 	return started, nil
+}
+
+// Copy copies a file of an image to the same path in a container, which need not run. The labels are for the
+// container that gives access to the image, which is removed.
+func (e *Engine) Copy(ctx context.Context, image, file, to string, labels map[string]string) error {
+	ctx, cancel, err := e.creationContext(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	from, err := e.api.ContainerCreate(ctx, &container.Config{Image: image, Labels: labels}, nil, nil, nil, "")
+	if err != nil {
+		return err
+	}
+	content, _, err := e.api.CopyFromContainer(ctx, from.ID, file)
+	if err == nil {
+		err = errors.Join(e.api.CopyToContainer(ctx, to, path.Dir(file), content, container.CopyToContainerOptions{}), content.Close())
+	}
+	_, removed := e.removeContainer(ctx, from.ID)
+	return ofContainer(to+": "+file, errors.Join(err, removed))
 }
 
 // Write puts files into a folder of a running container. Everybody may read and write them, because some

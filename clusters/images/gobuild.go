@@ -124,7 +124,7 @@ func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path st
 		return err
 	}
 	return m.Engine.Import(ctx, ref, archive,
-		fmt.Sprintf("ENTRYPOINT [%q]", "/bin/"+r.program()), "ENV PATH=/bin", "LABEL "+RecipeLabel+"="+r.name)
+		fmt.Sprintf("ENTRYPOINT [%q]", Program(r.program())), "ENV PATH=/bin", "LABEL "+RecipeLabel+"="+r.name)
 }
 
 // temporaryFolder makes a folder that is removed even if this process is killed.
@@ -138,3 +138,6 @@ func (m Maker) temporaryFolder() (string, error) {
 	}
 	return folder, nil
 }
+
+// Program is the path of a program in an image that is built from Go modules.
+func Program(name string) string { return "/bin/" + name }

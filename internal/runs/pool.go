@@ -95,9 +95,9 @@ func (p *Pool) Close(ctx context.Context) error {
 }
 
 // lasting says whether later tests may use the cluster of a test. What a user's servers leave behind is not
-// known. Clients are started anew for each run, so they do not matter.
+// known, and upgraded servers have another version. Clients are started anew for each run, so they do not matter.
 func (t *test) lasting() bool {
-	return t.Pool != nil && t.spec.OnDocker() && !t.spec.OfUser()
+	return t.Pool != nil && t.spec.OnDocker() && !t.spec.OfUser() && len(t.schedule.Versions()) == 0
 }
 
 // madeOf is a text that differs for clusters that cannot replace each other; "" for a cluster that serves

@@ -164,7 +164,7 @@ func (r *run) startCluster(ctx context.Context) error {
 		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.serverImage(),
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
-		Meanwhile: r.startPrograms, Lasting: r.lasting(), Disks: r.schedule.OnDisks(),
+		Meanwhile: r.startPrograms, Lasting: r.lasting(), Disks: r.schedule.OnDisks(), Versions: r.schedule.Versions(),
 		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
 	})
 	if err != nil {

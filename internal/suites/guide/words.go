@@ -94,7 +94,7 @@ func whomWords(whom string) string {
 
 func kindWords(kind string) string {
 	words, known := map[string]string{
-		history.Pause: "is paused", history.Kill: "is killed", history.Crash: "loses its machine", history.PowerLoss: "loses power", history.Partition: "is cut off",
+		history.Pause: "is paused", history.Kill: "is killed", history.Restart: "is restarted", history.Crash: "loses its machine", history.PowerLoss: "loses power", history.Partition: "is cut off",
 		history.DiskFull: "has a full disk", history.FsyncError: "cannot sync its disk", history.SlowDisk: "has a slow disk",
 		history.Clock: "has its clock stepped", "clock-rate": "has a clock that runs wrong", "packet-delay": "gets late answers",
 		"one-way": "gets no answers", history.TransferLeader: "hands over to another server",

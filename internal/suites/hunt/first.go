@@ -178,7 +178,7 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 // outlasts says whether servers take longer than a short lease to recover from a fault.
 func outlasts(a aim) bool {
 	switch a.fault {
-	case history.Pause, history.Freeze, history.Kill, history.Wipe, history.Crash, history.PowerLoss, history.Partition, history.OneWay,
+	case history.Pause, history.Freeze, history.Kill, history.Restart, history.Wipe, history.Crash, history.PowerLoss, history.Partition, history.OneWay,
 		history.DiskFull, history.FsyncError, history.SlowDisk:
 	default:
 		return false
