@@ -64,7 +64,7 @@ type Server struct {
 	ClockEnv []string
 	// NoClock says why the wall clock of this kind of server cannot be moved; nil if it can.
 	NoClock error
-	// EndSignal asks the server to end in order; "" for agent.Terminate.
+	// EndSignal asks the server to end gracefully; "" for agent.Terminate.
 	EndSignal agent.Signal
 	// NoWipe says why the server cannot be restarted with an empty disk; nil if it can.
 	NoWipe error

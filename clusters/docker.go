@@ -360,7 +360,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 		node.Host = commanded{Host: node.Host, server: own[place.N], engine: c.engine, container: c.serverName(node.Name), place: place}
 	}
 	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
-	if node.Versions = c.request.Spec.Versions; len(c.request.Versions) > 0 {
+	if node.Versions = c.request.Spec.versionsOf(place.N); len(c.request.Versions) > 0 {
 		node.upgrade = func(ctx context.Context, version string) error {
 			return c.engine.Copy(ctx, c.others[c.request.Spec.Recipe(version)].ID, images.Program(node.Server.Program), c.serverName(node.Name), c.request.Labels)
 		}

@@ -51,6 +51,9 @@ func (n *Node) CanRestart() error {
 	return nil
 }
 
+// Ending says whether the node's processes were told to end since its last start.
+func (n *Node) Ending() bool { return n.killed.Load() }
+
 // CanUpgrade says why the server could not be started again in a version; nil if it can.
 func (n *Node) CanUpgrade(version string) error {
 	switch {

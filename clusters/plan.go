@@ -16,7 +16,7 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 		}
 		if s.OnDocker() {
 			node.setNetwork(plannedIP)
-			node.Versions = s.Versions
+			node.Versions = s.versionsOf(i)
 			node.Clock, node.Again = node.Server.NoClock, func(context.Context) error { return errOnlyPlanned }
 		}
 		serverNodes = append(serverNodes, node)
@@ -29,6 +29,14 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 		workerNodes = append(workerNodes, node)
 	}
 	return serverNodes, workerNodes
+}
+
+// versionsOf lists the versions in which a server can be started again: those of the spec's own image.
+func (s Spec) versionsOf(n int) []string {
+	if s.Server(n).Recipe != "" || s.own != nil {
+		return nil
+	}
+	return s.Versions
 }
 
 // plannedIP is an address for documentation (RFC 5737), which no host has.

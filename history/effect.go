@@ -7,7 +7,7 @@ const (
 	Pause       = "pause"
 	Freeze      = "freeze"
 	Kill        = "kill"
-	Restart     = "restart" // by its operator, in order
+	Restart     = "restart" // graceful, as by an operator
 	Wipe        = "wipe"
 	Crash       = "crash"
 	PowerLoss   = "power-loss"

@@ -199,6 +199,8 @@ type Fault struct {
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`
+	// Version is that in which servers are started again; "" for the same.
+	Version string `json:"version,omitempty"`
 	// Speed is how many seconds a clock advanced per second; 0 for a fault that does not change the speed.
 	Speed float64 `json:"speed,omitempty"`
 	// Loss is the share of dropped packets. Delay is for how many ns each packet was held back, or each write and

@@ -16,6 +16,11 @@ func (n *Nemesis) hopeless(step Step) error {
 	workers := n.Environment.Workers
 	kind, _ := KindByName(step.Fault)
 	r := resolver{env: n.Environment, rng: n.anyOrder()}
+	if step.Version != "" {
+		if err := n.canUpgrade(step.Version); err != nil {
+			return wrong("version", "%w", err)
+		}
+	}
 	switch {
 	case step.Of != "" && n.worker(step.Of) == nil:
 		return wrong("of", "there is no worker %q (the workers are %s)", step.Of, describe(workers))
@@ -27,8 +32,6 @@ func (n *Nemesis) hopeless(step Step) error {
 		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)
 	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
 		return wrong("from", "the targets (%s) include all of %s, and nobody is cut off from itself; name others, or leave out from", step.Target, step.From)
-	case step.Version != "" && n.canUpgrade(step.Version) != nil:
-		return wrong("version", "%w", n.canUpgrade(step.Version))
 	case history.Does(step.Fault, history.Ends) && !slices.ContainsFunc(workers, func(w *clusters.Node) bool { return w.CanRestart() == nil }):
 		return r.wouldKillTooMany(step) // replicas of an application are restarted
 	}

@@ -180,7 +180,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 	lease := n.Environment.Lease
 	report := history.Fault{
 		ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(lease).Nanoseconds(), Speed: step.Speed,
-		Loss: step.Loss, Delay: step.Delay.Of(lease).Nanoseconds(), Rate: step.Rate,
+		Version: step.Version, Loss: step.Loss, Delay: step.Delay.Of(lease).Nanoseconds(), Rate: step.Rate,
 		Moment: step.When, Actor: trigger.worker,
 	}
 	release := func() { n.letGo(ctx, trigger, id) }

@@ -13,7 +13,7 @@ import (
 )
 
 // restart is a planned restart: servers are asked to end, so they may save data, hand over roles and close
-// connections. A server that does not end within endLimit is killed, as by an init system. With a version it is
+// connections. A server that does not end within endLimit is killed, as by "docker stop". With a version it is
 // an upgrade or a downgrade.
 type restart struct {
 	kill
@@ -57,6 +57,9 @@ func (r *restart) Apply(ctx context.Context) (agent.Moment, error) {
 			return moment, err
 		}
 		if !ends(ctx, node) {
+			if err := ctx.Err(); err != nil {
+				return moment, err
+			}
 			if _, err := node.Kill(ctx); err != nil {
 				return moment, err
 			}
@@ -92,6 +95,19 @@ func (r *restart) Prove(ctx context.Context) (string, error) {
 		evidence += fmt.Sprintf("; %s killed, because it did not end within %s", describe(r.forced), endLimit)
 	}
 	return evidence, err
+}
+
+// Heal starts the servers again. One that Apply has asked to end, and had no time to wait for, is killed first.
+func (r *restart) Heal(ctx context.Context) (Healing, error) {
+	for _, node := range r.targets {
+		if _, err := noProcess(ctx, node); err == nil || !node.Ending() {
+			continue
+		}
+		if _, err := node.Kill(ctx); err != nil {
+			return Healing{}, err
+		}
+	}
+	return r.kill.Heal(ctx)
 }
 
 // ProveHealed also asks the servers for their version.

@@ -95,7 +95,7 @@ const (
 	Stop     Signal = "stop"     // SIGSTOP
 	Continue Signal = "continue" // SIGCONT
 	Kill     Signal = "kill"     // SIGKILL
-	// Terminate and Interrupt ask the server to end. Only its first process gets them, as from an init system.
+	// Terminate and Interrupt ask the server to end. Only its first process gets them, as from "docker stop".
 	Terminate Signal = "terminate" // SIGTERM
 	Interrupt Signal = "interrupt" // SIGINT
 )

@@ -35,7 +35,11 @@ func Lock(of lockfile.Lock) Entry {
 	if lock.Permits {
 		details = append(details, "permits: --permits, or 2 with --workload semaphore; 1 with other workloads")
 	}
+	set := strings.Split(lock.Name, "+")[1:]
 	for _, o := range lock.Options {
+		if slices.Contains(set, o.Name) {
+			continue
+		}
 		details = append(details, fmt.Sprintf("option %s+%s: %s", lock.Name, o.Name, o.Adds))
 	}
 	return Entry{lock.Name, summaryOf(lock), details}

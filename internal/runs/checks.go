@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -87,6 +88,9 @@ func (t *test) checkValues() error {
 			return err
 		}
 	}
+	if err := t.checkUpgrade(); err != nil {
+		return err
+	}
 	if err := t.checkOfficial(); err != nil {
 		return &UsageError{Err: err, About: "version"}
 	}
@@ -119,6 +123,17 @@ func (t *test) exitsUnaware() bool {
 		looks := u.CheckBeforeWrite && t.info.TTL > 0 && !t.info.Session
 		return u.ExitOnLoss && !t.info.Notifies() && !renews && !looks
 	})
+}
+
+// errUpgradedImage refuses another version of a program in an image whose layout is not known.
+var errUpgradedImage = errors.New("version: only servers of lockcheck's own images can be started in another version; leave out --image and the version official")
+
+func (t *test) checkUpgrade() error {
+	replaced := t.serverImage() != "" || t.ServerVersion == images.Official
+	if replaced && len(t.schedule.Versions()) > 0 {
+		return errUpgradedImage
+	}
+	return nil
 }
 
 // checkOfficial refuses an official image without a known digest, before anything starts.

@@ -179,8 +179,8 @@ func (t *traces) lasts(f history.Fault) bool {
 	}
 	for _, effect := range effects {
 		switch effect {
-		case history.Defers, history.Steps:
-		case history.Stops, history.Cuts, history.Disturbs, history.Deposes:
+		case history.Defers:
+		case history.Stops, history.Cuts, history.Disturbs, history.Steps, history.Deposes:
 			if t.failsOver && ofServer {
 				return true
 			}

@@ -315,6 +315,7 @@ func TestTraces(t *testing.T) {
 		{"a server that lost power", fault("power-loss n1", whole...), false, false, false},
 		{"a server wiped", fault("wipe n1", whole...), false, false, false},
 		{"a clock", fault("clock n1", whole...), false, false, true},
+		{"a clock, where others take over", fault("clock n1", whole...), true, false, false},
 		{"a disk", fault("disk-full n1", whole...), false, false, false},
 		{"who knows what", fault("earthquake n1", whole...), false, false, false},
 	} {

@@ -100,10 +100,13 @@ func (l *Ledger[H, E]) Add(e E) error {
 }
 
 // Entries returns the entries so far, in their order.
-func (l *Ledger[H, E]) Entries() []E {
+func (l *Ledger[H, E]) Entries() []E { return l.EntriesFrom(0) }
+
+// EntriesFrom returns the entries after the first n, which are those that were added since there were n.
+func (l *Ledger[H, E]) EntriesFrom(n int) []E {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.entries)
+	return slices.Clone(l.entries[n:])
 }
 
 func appendLine(path string, line any, flags int) error {

@@ -53,9 +53,7 @@ func (c Cell) worstGroup() Group {
 
 // Runs counts the runs of a lock without a guard and behind the given one.
 func (e Evidence) Runs(lock, guard string) int64 {
-	var n int64
-	for _, r := range e {
-		n += int64(boolToInt(r.Lock == lock && (r.Guard == guard || r.Guard == history.GuardNone)))
-	}
-	return n
+	return numberOf(slices.DeleteFunc(slices.Clone(e), func(r Run) bool {
+		return r.Lock != lock || r.Guard != guard && r.Guard != history.GuardNone
+	}))
 }

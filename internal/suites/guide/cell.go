@@ -245,7 +245,9 @@ func dropDuplicates(all []Run) []Run {
 
 // countRuns counts the runs of a group under a fault.
 func (g *Group) countRuns(fault string) {
-	g.Runs = dropDuplicates(g.Runs)
+	if !g.Runs[0].isTrial() {
+		g.Runs = dropDuplicates(g.Runs)
+	}
 	breaks := slices.DeleteFunc(slices.Clone(g.Runs), func(r Run) bool { return !r.Breaks() })
 	for _, r := range breaks {
 		if class := r.Class(); g.Class == "" || class.severity() < g.Class.severity() {
@@ -386,9 +388,9 @@ func (g Group) chance() int {
 	switch {
 	case g.Broke == 0:
 		return 0
-	case g.Experiment == "":
+	case !g.Runs[0].aimed():
 		return 2
-	case strings.HasPrefix(g.Experiment, attackPrefix):
+	case g.Runs[0].isTrial():
 		return 1 // a trial may miss, which is why trials come in series
 	}
 	return boolToInt(g.Runs[0].Control())
@@ -411,6 +413,7 @@ func poolOf(all []Run) checker.Pool {
 // splitFault splits the name of a fault into kind and target, without the suffixes of special cases.
 func splitFault(fault string) (kind, whom string) {
 	kind, whom, _ = strings.Cut(fault, ":")
+	whom, _, _ = strings.Cut(whom, inVersion)
 	for _, special := range []string{briefly, backwards, partly, amongOnes} {
 		whom = strings.TrimSuffix(whom, special)
 	}

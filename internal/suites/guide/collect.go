@@ -39,8 +39,8 @@ func Collect(store string) (Evidence, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, runs.Usagef("%s: no runs are stored there; name the folder that was given to the runs with --store", store)
 	}
-	for _, trials := range c.trials {
-		c.found = append(c.found, sumTrials(trials)...)
+	for key, trials := range c.trials {
+		c.found = append(c.found, sumTrials(key.id(), trials)...)
 	}
 	return c.found.With(nil), err
 }

@@ -340,7 +340,7 @@ func (q Query) warn(c *Choice, info clients.Info, e Evidence) {
 func (q Query) failover(info clients.Info, d deaths) string {
 	measured := ""
 	if d.holders > 0 {
-		measured = fmt.Sprintf(" (measured: at most %s more, %s)", short(d.beyond), manyHolders(d.holders))
+		measured = fmt.Sprintf(" (measured: at most %s past the lease, %s)", short(d.beyond), manyHolders(d.holders))
 		if short(d.beyond) == "0s" {
 			measured = fmt.Sprintf(" (measured: never later, %s)", manyHolders(d.holders))
 		}
@@ -469,7 +469,7 @@ func (e Evidence) withoutDuplicates() (all Evidence) {
 	type key struct{ experiment, version string }
 	parts := make(map[key][]Run)
 	for _, r := range e {
-		if r.Experiment == "" || strings.HasPrefix(r.Experiment, attackPrefix) {
+		if r.Experiment == "" || r.isTrial() {
 			all = append(all, r)
 		} else {
 			parts[key{r.Experiment, r.Version()}] = append(parts[key{r.Experiment, r.Version()}], r)
@@ -602,6 +602,7 @@ func (q *Query) Check() error {
 	}
 	names, aliases := Products()
 	for i, product := range q.Have {
+		product = strings.ToLower(product)
 		q.Have[i] = cmp.Or(aliases[product], product)
 		if q.Have[i] != noServers && !slices.Contains(names, q.Have[i]) {
 			return runs.Usagef("--have %s: lockcheck knows %s, and none for nothing but a shared disk", product, strings.Join(names, ", "))

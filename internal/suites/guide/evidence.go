@@ -60,10 +60,10 @@ func (e Evidence) Write(w io.Writer) error {
 	return nil
 }
 
-// With adds runs. A run that is already there is replaced only if it has been judged worse since, and a sum also
-// if it has more runs. No run is ever removed.
+// With adds runs. A run that is already there is replaced only if it has been judged worse since. Sums of trials
+// are replaced by sums of as many trials or more. No other run is ever removed.
 func (e Evidence) With(more Evidence) Evidence {
-	all := slices.Clone(e)
+	all, more := latestSums(e, more)
 	at := make(map[string]int)
 	for i, run := range all {
 		at[run.ID] = i
@@ -74,7 +74,7 @@ func (e Evidence) With(more Evidence) Evidence {
 		case !there:
 			at[run.ID] = len(all)
 			all = append(all, run)
-		case isWorse(run.Verdict, all[i].Verdict) || run.Of > all[i].Of:
+		case isWorse(run.Verdict, all[i].Verdict):
 			all[i] = run
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	briefly   = " briefly"       // it ended before the lock could expire
 	backwards = " back"          // of a clock
 	partly    = " partly"        // only some of the usual peers were out of reach
+	inVersion = " in version "   // what follows is the version in which servers were started again
 	amongOnes = " among servers" // servers were cut off from servers, not from workers
 )
 
@@ -84,6 +85,9 @@ func nameOf(s nemesis.Step, h history.Header, lock lockEnds) string {
 	name := s.Fault + ":" + whom
 	onWorkers := nemesis.MeansWorkers(whom)
 	name += peersOf(s, onWorkers)
+	if s.Version != "" {
+		name += inVersion + s.Version
+	}
 	stops, cuts := history.Does(s.Fault, history.Stops), history.Does(s.Fault, history.Cuts)
 	silent := s.For.Of(lock.lease)
 	switch {

@@ -35,7 +35,7 @@ func (r Run) tooShort(fault string) bool {
 	kind, whom := splitFault(fault)
 	stops, ends, cuts := history.Does(kind, history.Stops), history.Does(kind, history.Ends), history.Does(kind, history.Cuts)
 	switch {
-	case r.Experiment != "":
+	case r.aimed():
 		return false
 	case nemesis.MeansWorkers(whom):
 		return cuts && !ends && r.section() <= r.silentFor()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/internal/stats"
@@ -13,24 +14,66 @@ import (
 // attackPrefix begins the experiment name of a trial. The name of the attack follows.
 const attackPrefix = "attack/"
 
+// isTrial says whether the entry sums up trials of a comparison.
+func (r Run) isTrial() bool { return strings.HasPrefix(r.Experiment, attackPrefix) }
+
+// aimed says whether the faults were aimed at a moment. The others came at random, also in a trial of the attack
+// that is named so.
+func (r Run) aimed() bool { return r.Experiment != "" && r.Experiment != attackPrefix+"random" }
+
 // sumTrials sums up the trials of one cell of a comparison, of which there may be many, in one entry for each
-// way in which they ended.
-func sumTrials(trials []Run) (sums Evidence) {
+// way in which they ended. The IDs begin with that of the cell.
+func sumTrials(cell string, trials []Run) (sums Evidence) {
 	slices.SortFunc(trials, func(a, b Run) int { return cmp.Or(cmp.Compare(a.When, b.When), cmp.Compare(a.ID, b.ID)) })
 	alike := make(map[string][]Run)
 	for _, t := range trials {
-		end := string(t.Verdict)
-		if t.Breaks() {
-			end = string(t.Class())
-		}
-		alike[end] = append(alike[end], t)
+		alike[t.end()] = append(alike[t.end()], t)
 	}
 	for end, these := range alike {
 		sum := sumOf(these)
-		sum.ID = trials[0].ID + "/" + end // stays the same when more trials are made
+		sum.ID = cell + "/" + end
 		sums = append(sums, sum)
 	}
 	return sums
+}
+
+// end says in words how a trial ended, as far as it matters whether two trials ended alike.
+func (r Run) end() string {
+	end := string(r.Verdict)
+	if r.Breaks() {
+		end = string(r.Class())
+	}
+	if r.DoubleGrants > 0 {
+		end += ", granted twice"
+	}
+	if r.UsesAfterExpiry > 0 {
+		end += ", used after expiry"
+	}
+	return end
+}
+
+// cellID is the ID of a sum without the way in which its trials ended; "" for other entries.
+func (r Run) cellID() string {
+	if !r.isTrial() || r.Of == 0 {
+		return ""
+	}
+	return r.ID[:strings.LastIndex(r.ID, "/")]
+}
+
+// latestSums leaves out, of sums of one cell in both lists, those of fewer trials. If there are as many in both, the
+// newer ones stay.
+func latestSums(known, newer Evidence) (Evidence, Evidence) {
+	count := func(all Evidence) map[string]int64 {
+		trials := make(map[string]int64)
+		for _, r := range all {
+			trials[r.cellID()] += r.Of
+		}
+		return trials
+	}
+	before, after := count(known), count(newer)
+	old := func(r Run) bool { return r.cellID() != "" && after[r.cellID()] >= before[r.cellID()] }
+	fewer := func(r Run) bool { return r.cellID() != "" && after[r.cellID()] < before[r.cellID()] }
+	return slices.DeleteFunc(slices.Clone(known), old), slices.DeleteFunc(slices.Clone(newer), fewer)
 }
 
 // sumOf sums up trials that ended alike.
@@ -99,9 +142,13 @@ func (f *Failover) plus(more *Failover) *Failover {
 	return &Failover{Holders: f.Holders + more.Holders, Stuck: f.Stuck + more.Stuck, Longest: max(f.Longest, more.Longest)}
 }
 
-// trialsOf identifies the trials that are summed up: those of a cell of a comparison, under the same faults, on
-// servers of the same version.
-type trialsOf struct{ comparison, cell, faults, version string }
+// trialsOf identifies the trials that are summed up: those of a cell of a comparison, by when that began, under the
+// same faults, on servers of the same version.
+type trialsOf struct{ began, cell, faults, version string }
+
+func (k trialsOf) id() string {
+	return strings.Join([]string{k.began, k.cell, k.faults, k.version}, ", ")
+}
 
 // addTrial adds a trial. The name of its run ends with its seed.
 func (c *collector) addTrial(comparison *matrix.Folder, run string, r Run) {
@@ -110,6 +157,6 @@ func (c *collector) addTrial(comparison *matrix.Folder, run string, r Run) {
 	for _, f := range r.Faults {
 		faults = append(faults, f.Name)
 	}
-	key := trialsOf{comparison.Path, cell, strings.Join(faults, ","), r.Version()}
+	key := trialsOf{comparison.Began().UTC().Format(time.RFC3339Nano), cell, strings.Join(faults, ","), r.Version()}
 	c.trials[key] = append(c.trials[key], r)
 }

@@ -42,7 +42,7 @@ func TestSumTrials(t *testing.T) {
 	}
 	for range 3 {
 		slices.Reverse(trials)
-		sums := sumTrials(slices.Clone(trials)).With(nil)
+		sums := sumTrials("cell", slices.Clone(trials)).With(nil)
 		if len(sums) != 4 {
 			t.Fatalf("%d entries: %v", len(sums), sums)
 		}
@@ -55,8 +55,8 @@ func TestSumTrials(t *testing.T) {
 			t.Errorf("%d of %d lost", g.Pool.Lost, g.Pool.Acknowledged)
 		}
 		for _, s := range sums {
-			if s.ID[:3] != "t1/" {
-				t.Errorf("the entry %s does not have the name of the first trial", s.ID)
+			if s.cellID() != "cell" {
+				t.Errorf("the entry %s does not have the name of its cell", s.ID)
 			}
 			if s.Class() == ByLock && s.Breaks() && (s.Of != 2 || s.Met != 2 || s.Causes[checker.CauseClock] != 4 || s.DoubleGrants != 2 ||
 				s.Faults[0] != (Fault{"clock:one server", 2, 2}) || s.Failover.Holders != 2 || s.Failover.Longest != 5*time.Millisecond ||
@@ -72,11 +72,33 @@ func TestSumTrials(t *testing.T) {
 
 // TestSumReplaced: when a comparison is continued, its sums replace those that were known.
 func TestSumReplaced(t *testing.T) {
-	before := sumTrials([]Run{trial(1, held), trial(2, held)})
-	after := sumTrials([]Run{trial(1, held), trial(2, held), trial(3, held)})
-	for _, all := range []Evidence{before.With(after), after.With(before)} {
+	before := sumTrials("cell", []Run{trial(1, held), trial(2, stuck)})
+	after := sumTrials("cell", []Run{trial(1, held), trial(2, held), trial(3, held)})
+	for _, all := range []Evidence{before.With(after), after.With(before)} { // trial 2 was judged again
 		if cell := all.Cell("redis", "clock:one server", "none"); cell.State != Held || cell.Held != 3 {
 			t.Errorf("%s", cell.Text())
 		}
+	}
+}
+
+// TestSumsBehindGuard: of trials that a guard kept from losing anything, only those in which two workers held the
+// lock break it without the guard.
+func TestSumsBehindGuard(t *testing.T) {
+	fenced := func(r *Run) { r.Guard = "fence" }
+	trials := []Run{trial(1, fenced), trial(2, fenced), trial(3, func(r *Run) { fenced(r); r.UsesAfterExpiry = 2 })}
+	cell := sumTrials("cell", trials).Cell("redis", "clock:one server", "none")
+	if g, broken := cell.Worst(); !broken || g.Broke != 1 || g.N != 1 {
+		t.Errorf("%+v", cell)
+	}
+}
+
+// TestRandomTrials: a trial under random faults is as weak a proof as any such run.
+func TestRandomTrials(t *testing.T) {
+	random := func(r *Run) {
+		r.Experiment, r.Faults, r.Section = attackPrefix+"random", []Fault{{"partition:holder", 1, 1}}, 100*time.Millisecond
+	}
+	cell := sumTrials("cell", []Run{trial(1, random), trial(2, random)}).Cell("redis", "partition:holder", "none")
+	if cell.State != TooShort || numberOf(cell.Short) != 2 {
+		t.Errorf("%s: %+v", cell.Text(), cell)
 	}
 }

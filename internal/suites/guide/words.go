@@ -86,7 +86,7 @@ func whomWords(whom string) string {
 		return "a server"
 	case "one worker", "actor":
 		return "a client"
-	case "all", "workers":
+	case "all", "servers", "workers":
 		return "every one"
 	}
 	return "a " + whom
@@ -112,6 +112,9 @@ func specialCases(name string) string {
 		if strings.HasSuffix(name, special) {
 			all = append(all, map[string]string{backwards: " back", partly: " from some servers", amongOnes: " from other servers"}[special])
 		}
+	}
+	if _, version, is := strings.Cut(name, inVersion); is {
+		all = append(all, inVersion+version)
 	}
 	return strings.Join(all, "")
 }

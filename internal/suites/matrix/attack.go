@@ -45,8 +45,10 @@ type form struct {
 	// Servers restricts the form to locks with this many servers and no leader; 0 for any lock.
 	Servers int `yaml:"servers,omitempty"`
 	// WithoutLease restricts the form to locks that end with the connection of their holder.
-	WithoutLease bool             `yaml:"without-lease,omitempty"`
-	Schedule     nemesis.Schedule `yaml:"schedule,omitempty"`
+	WithoutLease bool `yaml:"without-lease,omitempty"`
+	// LockDelay restricts the form to locks whose service keeps them from others for a while after a session.
+	LockDelay bool             `yaml:"lock-delay,omitempty"`
+	Schedule  nemesis.Schedule `yaml:"schedule,omitempty"`
 	// Random lists faults as in --nemesis. Instead of following the schedule, a trial injects one of them at
 	// random moments.
 	Random []string `yaml:"random,omitempty,flow"`
@@ -128,7 +130,8 @@ func (a Attack) trialOutline(s trials.Subject, guard string, seed uint64) (runs.
 
 // fits says whether the form is meant for the lock.
 func (f form) fits(lock lockfile.Lock) bool {
-	return (f.Servers == 0 || f.Servers == lock.Servers.Nodes) && (!f.WithoutLease || lock.Info.TTL == 0 && lock.Servers.OnDocker())
+	return (f.Servers == 0 || f.Servers == lock.Servers.Nodes) && (!f.WithoutLease || lock.Info.TTL == 0 && lock.Servers.OnDocker()) &&
+		(!f.LockDelay || lock.Info.LockDelay > 0)
 }
 
 // leastLease is three times the lease that a hunt begins with. On a busy machine shorter leases expire

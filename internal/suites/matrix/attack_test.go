@@ -136,18 +136,19 @@ func TestCounts(t *testing.T) {
 	folder := attacked(t)
 	c := compared(t, folder)
 	for _, want := range []struct {
-		lock                 string
-		verdict              checker.Verdict
-		word, short, details string
+		lock                         string
+		verdict                      checker.Verdict
+		word, short, figure, details string
 	}{
-		{"memory", checker.Violation, "lost", "5/20", "in 5 of 20 trials"},
-		{"memory-redlock", checker.Valid, "held", "≤17%", "breaks in ≤ 17 %: 20 trials"},
-		{"file", checker.Undecided, "undecided", "undec.", ""},
-		{"queue", checker.Valid, "held", "≤20%", "breaks in ≤ 20 %: 17 trials, 3 undecided"},
+		{"memory", checker.Violation, "lost", "5/20", "5/20", "in 5 of 20 trials"},
+		{"memory-redlock", checker.Valid, "held", "≤17%", "≤17%", "breaks in ≤ 17 %: 20 trials"},
+		{"file", checker.Undecided, "undecided", "undec.", "", ""},
+		{"queue", checker.Valid, "held", "≤20%", "≤20%", "breaks in ≤ 20 %: 17 trials, 3 undecided"},
 	} {
 		cell := c.cell(want.lock, "none", "holder-paused")
-		if view := cell.view(); cell.Verdict != want.verdict || view.Text != want.word || view.Short != want.short || view.More != want.details {
-			t.Errorf("%s: %s, %q, %q, %q", want.lock, cell.Verdict, view.Text, view.Short, view.More)
+		if view := cell.view(); cell.Verdict != want.verdict || view.Text != want.word || view.Short != want.short || view.More != want.figure ||
+			!strings.HasPrefix(view.Title, want.details) {
+			t.Errorf("%s: %s, %q, %q, %q, %q", want.lock, cell.Verdict, view.Text, view.Short, view.More, view.Title)
 		}
 		if cell = c.cell(want.lock, "none", "leader-cut-at-grant"); cell.word() != map[bool]string{true: "no server", false: "embedded"}[want.lock == "file"] || len(cell.Runs) > 0 {
 			t.Errorf("%s, which has no leader: %q", want.lock, cell.word())

@@ -290,11 +290,13 @@ func TestFirstRunsFirst(t *testing.T) {
 	}
 }
 
+// todoOf lists the missing runs in the order in which a comparison with a budget makes them.
 func todoOf(t *testing.T, f *Folder) []planned {
 	t.Helper()
 	todo, err := f.todo()
 	if err != nil {
 		t.Fatal(err)
 	}
+	inOrder(todo, true)
 	return todo
 }

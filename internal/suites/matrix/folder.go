@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
@@ -31,6 +32,18 @@ type Folder struct {
 	ledger *suites.Ledger[heading, entry] // nil for a comparison that is not on disk
 	// attacks has the digest of each cell's attack.
 	attacks map[Place]string
+
+	mu sync.Mutex
+	// byCell has the latest run of each cell and seed among the first indexed entries of the ledger. A published
+	// comparison has so many runs that a search through all of them for each would take minutes.
+	byCell  map[seeded]entry
+	indexed int
+}
+
+// seeded identifies a run of a cell.
+type seeded struct {
+	Place
+	seed uint64
 }
 
 // entry is a line of the ledger: a run that ended.
@@ -154,10 +167,20 @@ func (f *Folder) outdated(p Place) int {
 
 // latestRun returns the latest run of a cell with a seed.
 func (f *Folder) latestRun(p Place, seed uint64) (entry, bool) {
-	for _, e := range slices.Backward(f.entries()) {
-		if e.Place == p && e.Seed == seed {
-			return e, true
+	if f.ledger == nil {
+		return entry{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byCell == nil {
+		f.byCell = make(map[seeded]entry)
+	}
+	for _, e := range f.ledger.EntriesFrom(f.indexed) {
+		f.indexed++
+		if !f.isOutdated(e) {
+			f.byCell[seeded{e.Place, e.Seed}] = e
 		}
 	}
-	return entry{}, false
+	e, ran := f.byCell[seeded{p, seed}]
+	return e, ran
 }

@@ -164,11 +164,18 @@ func (c Cell) view() reports.Cell {
 		rank = 1
 	}
 	view := reports.Cell{Text: c.word(), Short: c.short(), More: c.details(), Verdict: c.class(), Title: c.note(), SortKey: fmt.Sprint(rank)}
-	if len(c.Runs) > 0 {
-		view.Link = "#" + c.anchor()
-	}
 	if c.Known != nil {
 		view.Links = []reports.Link{{Text: "known: " + c.Known.Text, Href: "#known", Verdict: checker.Violation}}
+	}
+	if c.isAttack() { // a table of so many columns has room for figures only; the rest is behind the link
+		view.More = c.figure()
+		view.Title = strings.TrimPrefix(c.details()+"; "+view.Title, "; ")
+		for i := range view.Links {
+			view.Links[i].Text = "worse is known"
+		}
+	}
+	if len(c.Runs) > 0 {
+		view.Link = "#" + c.anchor()
 	}
 	return view
 }
@@ -374,7 +381,7 @@ func (c Comparison) figuresOf(cell Cell) reports.Row {
 	}
 	row := reports.Row{
 		Anchor:  cell.anchor(),
-		Cells:   []reports.Cell{{Text: cell.Fault}, {Text: cell.Guard}, {Text: cell.word(), Verdict: cell.class()}, {Text: fmt.Sprint(len(cell.Runs)), Links: links}},
+		Cells:   []reports.Cell{{Text: cell.Fault}, {Text: cell.Guard}, {Text: cell.word(), More: cell.details(), Verdict: cell.class()}, {Text: fmt.Sprint(len(cell.Runs)), Links: links}},
 		Note:    strings.Join(append([]string{cell.note()}, cell.remarks()...), "; "),
 		Command: cell.repetition(),
 	}

@@ -36,6 +36,12 @@ func about(lock string) About {
 	return About{Servers: found.Servers.Nodes, Token: found.Info.Token, Clock: found.Info.Clock}
 }
 
+// Began is when the first run of the comparison began; zero if none has.
+func (f *Folder) Began() time.Time {
+	began, _ := f.timeSpan()
+	return began
+}
+
 // timeSpan returns when the first run began, and how long it took until the last run ended.
 func (f *Folder) timeSpan() (began time.Time, took time.Duration) {
 	var end time.Time

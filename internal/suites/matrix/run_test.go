@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -331,7 +332,8 @@ func TestEstimate(t *testing.T) {
 func TestRoundRobin(t *testing.T) {
 	suite := suiteOf(t, "locks: [memory, file, queue]\nfaults: [at-rest, holder-paused, none]\nseeds: 20")
 	made, changes, last := make(map[string]int), 0, ""
-	for i, p := range todoOf(t, &Folder{Suite: suite}) {
+	todo := todoOf(t, &Folder{Suite: suite})
+	for i, p := range todo {
 		who, cells := "random faults", 3
 		if p.isAttack() {
 			who, cells = p.Lock, 2
@@ -351,5 +353,10 @@ func TestRoundRobin(t *testing.T) {
 	}
 	if len(made) != 4 || made["memory"] != 40 || made["queue"] != 40 || made["random faults"] != 60 || changes > 5*4 {
 		t.Errorf("%v, in %d changes", made, changes)
+	}
+	inOrder(todo, false)
+	locks := slices.CompactFunc(todo, func(a, b planned) bool { return a.isAttack() && b.isAttack() && a.Lock == b.Lock })
+	if len(locks) != 3+made["random faults"] {
+		t.Errorf("without a budget the trials of a lock are not made together: %v", locks)
 	}
 }

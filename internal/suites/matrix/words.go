@@ -20,9 +20,8 @@ const legend = "valid, held: no required property was violated. ≤ 17 %: an att
 	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
 	"–: not supported by this lock; for an attack the cell says why. …: not run yet."
 
-// seenNote says how to read the cells.
-const seenNote = "What the runs of this comparison saw, and no more. \"No failure in 3 runs; up to 71 % may fail\" means that these runs cannot rule out " +
-	"a failure rate of up to 71 % (exact 95 % interval). To choose a lock, see \"lockcheck guide\": it has the worst that is known."
+// seenNote says what the table is about.
+const seenNote = "What the runs of this comparison saw, and no more. To choose a lock, see \"lockcheck guide\": it has the worst that is known."
 
 // knownNote introduces the list of cells for which other runs have shown worse.
 const knownNote = "What this comparison did not see, but other runs did: reproductions, claims and earlier comparisons. \"lockcheck guide\" has all of them."
@@ -132,10 +131,16 @@ func (c Cell) atMost(space string) string {
 // short is the word of a cell for narrow tables. For an attack it is how often the attack broke the lock, or
 // the rate that cannot be ruled out.
 func (c Cell) short() string {
-	violations, decided := c.counts()
-	switch word := c.word(); {
-	case word == string(checker.Undecided):
+	if c.word() == string(checker.Undecided) {
 		return "undec."
+	}
+	return c.figure()
+}
+
+// figure says how many trials broke the lock, or which share may; "" for other cells.
+func (c Cell) figure() string {
+	violations, decided := c.counts()
+	switch {
 	case !c.isAttack() || c.Unavailable != "":
 		return ""
 	case violations > 0:
