@@ -91,6 +91,10 @@ type Choice struct {
 
 	servers int
 	acquire time.Duration
+	alone   map[string]Cell // without a guard, by fault
+	// presumed lists how the service failed other locks of the family under faults that this one was not tried
+	// under.
+	presumed []Shown
 }
 
 // Shown is a measurement: what broke in k of n runs, of which version, and the command that shows it.
@@ -138,6 +142,7 @@ func (e Evidence) Decide(q Query) Decision {
 				unfit = append(unfit, c)
 			}
 		}
+		presume(fit)
 		slices.SortStableFunc(fit, q.rank)
 		d.Choices = append(d.Choices, firstPerProduct(fit)...)
 		if len(fit) == 0 && len(unfit) > 0 {
@@ -146,6 +151,26 @@ func (e Evidence) Decide(q Query) Decision {
 	}
 	slices.SortStableFunc(d.Choices, q.rank)
 	return d
+}
+
+// presume counts the faults under which the service failed one lock of a family against the others on the same
+// servers, unless these held more often than chance explains. Otherwise the lock with the fewest trials would be
+// recommended.
+func presume(family []Choice) {
+	for i := range family {
+		c := &family[i]
+		for _, other := range family {
+			if other.product() != c.product() {
+				continue
+			}
+			for _, s := range other.Faulty {
+				cell := c.alone[s.Main]
+				if better := cell.State == Held && cell.Bound < s.Low; cell.State != Broken && !better {
+					c.presumed = append(c.presumed, s)
+				}
+			}
+		}
+	}
 }
 
 // firstPerProduct keeps the first choice of a family for each product and guard, with the names of the others. Each
@@ -196,11 +221,11 @@ func (q Query) rank(a, b Choice) int {
 	)
 }
 
-// faultyKinds counts the kinds of fault in Faulty and in the mechanism of the family. Faults that break the lock
+// faultyKinds counts the kinds of fault in Faulty, in presumed, and in the mechanism of the family. Faults that break the lock
 // only together count once.
 func (c Choice) faultyKinds() int {
 	faults := slices.Clone(c.Family.GivesWay)
-	for _, s := range c.Faulty {
+	for _, s := range slices.Concat(c.Faulty, c.presumed) {
 		counted := func(fault string) bool {
 			kind, whom := splitFault(fault)
 			return slices.Contains(faults, kind+":"+whom)
@@ -240,6 +265,7 @@ func (e Evidence) choice(q Query, family Family, lock string) Choice {
 		}
 	}
 	alone[None] = e.Cell(lock, None, history.GuardNone)
+	c.alone = alone
 	c.Faulty, c.Alone = breaksAlone(alone)
 	c.Untried = untried(alone)
 	c.Kept = e.keptBehind(guardNamed(c.Guard))

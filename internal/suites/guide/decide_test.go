@@ -297,3 +297,26 @@ func TestViews(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
+
+// TestPresume: a lock that was not tried, or too seldom, is no better than one of its family that the service failed.
+func TestPresume(t *testing.T) {
+	const cut = "partition:leader among servers"
+	family, _ := FamilyOf("etcd")
+	choice := func(lock string, cells map[string]Cell, faulty ...Shown) Choice {
+		return Choice{Family: family, Lock: lock, alone: cells, Faulty: faulty}
+	}
+	broken := Shown{Fault: cut, Main: cut, Group: Group{Low: 0.2}}
+	all := []Choice{
+		choice("etcd", map[string]Cell{cut: {State: Broken}}, broken), choice("etcd-election", map[string]Cell{cut: {State: Held, Bound: 0.17}}),
+		choice("etcd-v3lock", nil), choice("etcd-v3lock-retry", map[string]Cell{cut: {State: Held, Bound: 0.9}}), choice("redis", nil),
+	}
+	presume(all)
+	for i, want := range []int{0, 0, 1, 1, 0} {
+		if got := len(all[i].presumed); got != want {
+			t.Errorf("%s: %d presumed, want %d", all[i].Lock, got, want)
+		}
+	}
+	if etcd, untried := all[0].faultyKinds(), all[2].faultyKinds(); etcd != untried {
+		t.Errorf("etcd fails under %d kinds of faults, one that was not tried under %d", etcd, untried)
+	}
+}

@@ -115,7 +115,7 @@ func Families() []Family {
 			Name: "record in an object store", Locks: []string{"s3-conditional"}, End: EndsLease,
 			Ends: "a lease by the waiting client's monotonic clock", Survives: "untested",
 			Breaks: "a pause outlasts its lease", Behind: "fence by the epoch in its record",
-			Condition: "the store must compare and write in one step; data needs If-Match, too",
+			Condition: "the store must compare and write in one step, data too",
 		}, {
 			Name: "mark that somebody removes", Locks: []string{"file", "postgres-insert", "galera-insert", "redis-noexpiry", "s3-lockfile"}, End: EndsNever,
 			Ends: "its release", Survives: "all",

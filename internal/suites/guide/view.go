@@ -320,7 +320,7 @@ func (e Evidence) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "# Which lock to choose\n\n%s %s Closer answers: `lockcheck guide --need data --have postgres,redis --work 10m`. Runs behind one: `lockcheck guide --why etcd/pause:leader`.\n\n%s\n\n%s\n", e.rests(), oneRunProves, External, Rule)
 	for _, d := range e.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| lock (guard) | service fails under; mind |\n| --- | --- |\n", d.Title(), d.Advice())
-		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-2)] {
+		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-3)] {
 			mind := slices.Insert(slices.Clone(c.Warnings), 0, countWords(c.faultyKinds()))
 			fmt.Fprintf(&b, "| %s (%s) | %s |\n", c.Lock, c.Guard, strings.Join(mind, "; "))
 		}
