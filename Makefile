@@ -100,13 +100,14 @@ tidy:
 images: build
 	./lockcheck images
 
-# The picture of the README, of a run that is made for it: needs Docker, and Chromium. As root:
-# CHROMIUM='chromium --no-sandbox'.
+# The pictures of the README, of a run that is made for it and of the stored comparison if there is one: needs
+# Docker, and Chromium. As root: CHROMIUM='chromium --no-sandbox'.
 CHROMIUM ?= chromium
 screenshots: build
 	rm -rf store/screenshots
 	./lockcheck repro redlock-clock-jump --store store/screenshots
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1180,900 --screenshot=docs/redlock-clock-jump.png file://$(CURDIR)/store/screenshots/latest/report.html
+	if test -f $(COMPARISON)/comparison.html; then $(CHROMIUM) --headless --hide-scrollbars --window-size=1400,1180 --screenshot=docs/comparison.png file://$(CURDIR)/$(COMPARISON)/comparison.html; fi
 
 # What is published, in dist/: for each architecture an archive of lockcheck and the programs of its
 # workers, the list of their modules and a container image; the pages that commands make; and checksums. The same commit and Go give the same bytes. The version is that of the
