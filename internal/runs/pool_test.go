@@ -88,7 +88,7 @@ func TestPool(t *testing.T) {
 	clock := step(history.Clock, "n1")
 	clock.Step = nemesis.Span{Plus: time.Minute}
 	for _, c := range []struct{ lock, servers, lasting string }{
-		{"redis", "redis", history.Wipe}, {"etcd", clustertest.Rest, ""}, // a member of etcd cannot be wiped
+		{"redis-aof", "redis", history.Wipe}, {"etcd", clustertest.Rest, ""}, // a member of etcd cannot be wiped
 	} {
 		t.Run(c.lock, func(t *testing.T) {
 			t.Parallel()
