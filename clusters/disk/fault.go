@@ -75,7 +75,7 @@ func (f *faults) tally() Tally {
 	return f.met
 }
 
-// present is the fault at the moment, and closed over when it is over.
+// present returns the fault in force, and a channel that is closed when it ends.
 func (f *faults) present() (now Fault, over <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -126,7 +126,7 @@ func (t *test) exitsUnaware() bool {
 }
 
 // errUpgradedImage refuses another version of a program in an image whose layout is not known.
-var errUpgradedImage = errors.New("version: only servers of lockcheck's own images can be started in another version; leave out --image and the version official")
+var errUpgradedImage = errors.New("version: only servers of lockcheck's own images can be started in another version; leave out --image and --version official")
 
 func (t *test) checkUpgrade() error {
 	replaced := t.serverImage() != "" || t.ServerVersion == images.Official

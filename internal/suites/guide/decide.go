@@ -92,8 +92,7 @@ type Choice struct {
 	servers int
 	acquire time.Duration
 	alone   map[string]Cell // without a guard, by fault
-	// presumed lists how the service failed other locks of the family under faults that this one was not tried
-	// under.
+	// presumed lists how the service failed other locks of the family, see presume.
 	presumed []Shown
 }
 
@@ -221,8 +220,8 @@ func (q Query) rank(a, b Choice) int {
 	)
 }
 
-// faultyKinds counts the kinds of fault in Faulty, in presumed, and in the mechanism of the family. Faults that break the lock
-// only together count once.
+// faultyKinds counts the kinds of fault in Faulty, in presumed and in the mechanism of the family. Faults that
+// break the lock only together count once.
 func (c Choice) faultyKinds() int {
 	faults := slices.Clone(c.Family.GivesWay)
 	for _, s := range slices.Concat(c.Faulty, c.presumed) {

@@ -17,8 +17,7 @@ const attackPrefix = "attack/"
 // isTrial says whether the entry sums up trials of a comparison.
 func (r Run) isTrial() bool { return strings.HasPrefix(r.Experiment, attackPrefix) }
 
-// aimed says whether the faults were aimed at a moment. The others came at random, also in a trial of the attack
-// that is named so.
+// aimed says whether the faults were aimed at a moment. Those of the attack "random" were not.
 func (r Run) aimed() bool { return r.Experiment != "" && r.Experiment != attackPrefix+"random" }
 
 // sumTrials sums up the trials of one cell of a comparison, of which there may be many, in one entry for each
@@ -60,8 +59,7 @@ func (r Run) cellID() string {
 	return r.ID[:strings.LastIndex(r.ID, "/")]
 }
 
-// latestSums leaves out, of sums of one cell in both lists, those of fewer trials. If there are as many in both, the
-// newer ones stay.
+// latestSums keeps each cell's sums in one list only: in that with more trials of the cell, or else in the newer one.
 func latestSums(known, newer Evidence) (Evidence, Evidence) {
 	count := func(all Evidence) map[string]int64 {
 		trials := make(map[string]int64)
@@ -71,9 +69,10 @@ func latestSums(known, newer Evidence) (Evidence, Evidence) {
 		return trials
 	}
 	before, after := count(known), count(newer)
-	old := func(r Run) bool { return r.cellID() != "" && after[r.cellID()] >= before[r.cellID()] }
-	fewer := func(r Run) bool { return r.cellID() != "" && after[r.cellID()] < before[r.cellID()] }
-	return slices.DeleteFunc(slices.Clone(known), old), slices.DeleteFunc(slices.Clone(newer), fewer)
+	replaced := func(r Run) bool { return after[r.cellID()] >= before[r.cellID()] }
+	outdated := func(r Run) bool { return r.cellID() != "" && replaced(r) }
+	fewer := func(r Run) bool { return r.cellID() != "" && !replaced(r) }
+	return slices.DeleteFunc(slices.Clone(known), outdated), slices.DeleteFunc(slices.Clone(newer), fewer)
 }
 
 // sumOf sums up trials that ended alike.

@@ -46,7 +46,7 @@ type form struct {
 	Servers int `yaml:"servers,omitempty"`
 	// WithoutLease restricts the form to locks that end with the connection of their holder.
 	WithoutLease bool `yaml:"without-lease,omitempty"`
-	// LockDelay restricts the form to locks whose service keeps them from others for a while after a session.
+	// LockDelay restricts the form to locks with a lock delay.
 	LockDelay bool             `yaml:"lock-delay,omitempty"`
 	Schedule  nemesis.Schedule `yaml:"schedule,omitempty"`
 	// Random lists faults as in --nemesis. Instead of following the schedule, a trial injects one of them at
