@@ -331,14 +331,18 @@ func (k *keyed) recordElement(e *history.Event) {
 
 func (b *builder) worker(e *history.Event) {
 	b.recordElement(e)
-	if e.Grant == "" {
-		return
-	}
 	if e.F == history.Caught {
 		b.faultEvents = append(b.faultEvents, *e)
 		return
 	}
 	w := b.actor(e.Process)
+	if e.F == history.Renew && b.header.Renewals {
+		b.renewalOfSession(w, e)
+		return
+	}
+	if e.Grant == "" {
+		return
+	}
 	a := b.attemptOf(w, e)
 	if e.F == history.Acquire && e.Type == history.Invoke {
 		w.current = a

@@ -12,11 +12,13 @@ func Causes() []Cause {
 	return []Cause{
 		{CausePaused, true},
 		{CauseCutOff, true},
+		{CauseUnrenewed, true},
 		{CauseOutlasted, true},
 		{CauseValidity, false},
 		{CauseInFlight, true},
 		{CauseExpiredGrant, false},
 		{CauseReleasedByOther, false},
+		{CauseLateRelease, false},
 		{CauseRenewedByOther, false},
 		{CauseClock, false},
 		{CauseServerLost, false},

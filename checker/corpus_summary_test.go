@@ -33,10 +33,12 @@ var summaryNames = []struct {
 var summaryCauses = []struct{ cause, name string }{
 	{CausePaused, "paused"},
 	{CauseCutOff, "cut off"},
+	{CauseUnrenewed, "unrenewed"},
 	{CauseOutlasted, "long section"},
 	{CauseInFlight, "in flight"},
 	{CauseExpiredGrant, "expired grant"},
 	{CauseReleasedByOther, "released by another"},
+	{CauseLateRelease, "late release"},
 	{CauseClock, "clock"},
 	{CauseServerLost, "server lost"},
 	{CauseServerFault, "server fault"},

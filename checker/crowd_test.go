@@ -195,7 +195,9 @@ func tangledBy(rng *rand.Rand, grants, times int) *history.History {
 	case 4:
 		s.header.Imported, s.header.Lease = "jepsen", 0
 	}
+	s.header.Renewals = s.header.Session && chance(2)
 	at := func(n int) float64 { return float64(10*rng.IntN(n)) / 4 }
+	last := make(map[string]uint64) // the token of each worker and key
 	for i := range grants {
 		g, from := fmt.Sprintf("g%d", i), 10+at(times)
 		answered := from + at(1+rng.IntN(times/2))
@@ -203,6 +205,11 @@ func tangledBy(rng *rand.Rand, grants, times int) *history.History {
 		ok := history.Event{Type: history.OK, Expired: chance(12)}
 		if s.header.Tokens && !chance(8) {
 			ok.Token = uint64(1 + 2*i + rng.IntN(4))
+			owner := s.grants[g].Process + s.grants[g].Key
+			if last[owner] != 0 && chance(3) { // as if it were given again
+				ok.Token = last[owner]
+			}
+			last[owner] = ok.Token
 		}
 		if !s.header.Session && chance(2) {
 			ok.Until = ms(answered + at(60))

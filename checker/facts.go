@@ -211,10 +211,12 @@ const (
 type IncidentFigures struct {
 	Holder  HolderState   `json:"holder,omitempty"` // the earlier holder of an overlap
 	Expired time.Duration `json:"expired_ns,omitempty"`
-	Length  time.Duration `json:"length_ns,omitempty"`
-	N       int64         `json:"n,omitempty"`
-	Of      int64         `json:"of,omitempty"`
-	Missing int64         `json:"missing,omitempty"`
+	// LaterOver: the earlier grant of an overlap was within its validity, and the later one was not.
+	LaterOver bool          `json:"later_over,omitempty"`
+	Length    time.Duration `json:"length_ns,omitempty"`
+	N         int64         `json:"n,omitempty"`
+	Of        int64         `json:"of,omitempty"`
+	Missing   int64         `json:"missing,omitempty"`
 	// Version is the version that was written or first read. Next is the version of the next write or second
 	// read. Base is the version that Next was computed from.
 	Version  int64    `json:"version,omitempty"`
@@ -267,6 +269,8 @@ type Explanation struct {
 	HeldBack  string `json:"held_back,omitempty"`
 	// Releaser is the grant whose worker released a lock that was not its own.
 	Releaser *Granted `json:"releaser,omitempty"`
+	// Earlier is a release that was sent for the same grant before the service gave it again.
+	Earlier *Past `json:"earlier,omitempty"`
 	// InForce are the faults that explain the end of the grant. If there is none, the clocks of the workers
 	// differed from the start.
 	InForce []InForce `json:"in_force,omitempty"`
@@ -292,7 +296,8 @@ type Stop struct {
 	To      int64 `json:"to"`
 }
 
-// Renewal is a renewal that succeeded. LeaseEnd is when the lease can have ended without it.
+// Renewal is a renewal that succeeded. LeaseEnd is when the lease can have ended without it or, after the last renewal,
+// all the same.
 type Renewal struct {
 	Asked    int64 `json:"asked"`
 	Answered int64 `json:"answered"`

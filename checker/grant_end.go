@@ -48,6 +48,9 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 			e.release = c.invoke
 		}
 	}
+	if r.earlierRelease(a) != nil {
+		e.lapse = min(e.lapse, a.acquire.invoke)
+	}
 	for _, n := range a.notifications() {
 		if n.byService {
 			e.lapse = min(e.lapse, n.time)

@@ -9,19 +9,21 @@ import (
 // openCall returns the call of a worker that was open when the worker was caught at a moment; nil if the
 // history lacks it.
 func (r *run) openCall(moment string, e *history.Event) *call {
-	a := r.attempt(r.names.Of(e.Grant))
-	if a == nil {
-		return nil
-	}
 	var calls []*call
-	switch history.CallOf(moment) {
-	case history.Acquire:
+	switch a := r.attempt(r.names.Of(e.Grant)); {
+	case r.header.Renewals && history.CallOf(moment) == history.Renew:
+		for _, c := range r.actor(e.Process).renewals[r.names.Of(e.Grant)] {
+			calls = append(calls, &c.call)
+		}
+	case a == nil:
+		return nil
+	case history.CallOf(moment) == history.Acquire:
 		calls = append(calls, &a.acquire)
-	case history.Renew:
+	case history.CallOf(moment) == history.Renew:
 		for _, c := range a.renewals() {
 			calls = append(calls, &c.call)
 		}
-	case history.Release:
+	case history.CallOf(moment) == history.Release:
 		calls = slices.Collect(a.releases)
 	}
 	for _, c := range calls {

@@ -160,7 +160,7 @@ func (a *attempt) exposure(granted int64) (from, to int64) { return min(a.deadli
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
-		Kind: KindOverlap, Figures: IncidentFigures{Holder: o.state, Expired: time.Duration(max(0, o.from-o.earlier.deadline))},
+		Kind: KindOverlap, Figures: IncidentFigures{Holder: o.state, Expired: time.Duration(max(0, o.from-o.earlier.deadline)), LaterOver: o.class == UseAfterExpiry && o.earlier.deadline > o.from},
 		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
 		Workers: r.nameAll(o.earlier.worker, o.later.worker),
 		Grants:  r.nameAll(o.earlier.grant, o.later.grant),

@@ -165,6 +165,7 @@ func (r *run) applyFaults() {
 		reached := r.reaches(w.name)
 		w.cutOffs, w.stops = d.cutOffs(w.name, reached), united(w.stops)
 		w.lapses = lapses.of(w, joined(reached), silent[w])
+		w.unrenewed = unrenewedTimes(w.renewals[0], 0, r.header.Lease)
 	}
 }
 
@@ -237,10 +238,12 @@ func (r *run) severed(cuts []span) []span {
 // the connection of its worker; math.MaxInt64 if it had no reason to. A lapse before the grant was asked for
 // did not end this grant.
 func (r *run) lapse(a *attempt) int64 {
-	asked := a.acquire.invoke
-	first, is := r.byWorker[a.worker].lapses.first(asked, math.MaxInt64)
-	if !is {
-		return math.MaxInt64
+	asked, lapse := a.acquire.invoke, int64(math.MaxInt64)
+	if first, is := r.byWorker[a.worker].lapses.first(asked, math.MaxInt64); is {
+		lapse = first.from
 	}
-	return max(first.from, asked)
+	if over, is := r.unrenewed(a); is {
+		lapse = min(lapse, over.from)
+	}
+	return max(lapse, asked)
 }

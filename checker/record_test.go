@@ -102,6 +102,9 @@ func (r *record) access(e history.Event) {
 }
 
 func (r *record) worker(e history.Event, current map[string]*attempted) {
+	if e.F == history.Renew && r.header.Renewals { // the client renews its session, whatever the worker does
+		return
+	}
 	a := r.byID[e.Grant]
 	if a == nil {
 		a = &attempted{id: e.Grant, worker: e.Process, key: e.Key, asked: -1, answered: -1}

@@ -94,6 +94,10 @@ type actor struct {
 	cutOffs, lapses spans
 	stops           []span
 	killed          int64 // when it was killed, 0 for never
+	// renewals are those that its client sent in the background for the session of each grant, by invocation; under 0
+	// for the sessions that serve all attempts. unrenewed is when these can have been over.
+	renewals  map[grant][]*sessionRenewal
+	unrenewed []unrenewed
 	// abandoned are the holds that its death can have ended.
 	abandoned []*attempt
 	// lastGrants caches lastGrant: when the worker was last granted each key. It is nil until first needed.

@@ -96,6 +96,24 @@ func (s *script) renew(grant string, from, to float64) *script {
 	return s.do(history.Renew, grant, from, to, history.Event{Type: history.OK, Until: ms(from + 100)})
 }
 
+// session puts the renewals of sessions on record.
+func (s *script) session() *script {
+	s.header.Session, s.header.Renewals, s.header.Tokens = true, true, true
+	return s
+}
+
+// beat is a renewal that a client sends in the background, for the session of a grant or, without one, of the worker.
+// With to < 0 it gets no answer.
+func (s *script) beat(worker, grant string, from, to float64, note string) *script {
+	s.op++
+	e := history.Event{Process: worker, F: history.Renew, Type: history.Invoke, Op: s.op, Key: s.grants[grant].Key, Grant: grant, Note: note}
+	s.add(from, e)
+	if e.Type = history.OK; to >= 0 {
+		s.add(to, e)
+	}
+	return s
+}
+
 func (s *script) lost(grant string, at float64, by string) *script {
 	e := s.grants[grant]
 	e.F, e.Type, e.Error = history.Lost, history.Info, by

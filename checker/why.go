@@ -14,12 +14,14 @@ import (
 const (
 	CausePaused    = "lease ran out while its holder was paused"
 	CauseCutOff    = "lease ran out while its holder was cut off"
+	CauseUnrenewed = "lease ran out unrenewed"
 	CauseOutlasted = "section outlasted the lease"
 	CauseValidity  = "validity longer than the lease"
 	CauseInFlight  = "write in flight when the lock ended"
 
 	CauseExpiredGrant    = "grant that had expired when it arrived"
 	CauseReleasedByOther = "released by somebody else"
+	CauseLateRelease     = "released by an earlier release that came late"
 	CauseRenewedByOther  = "renewed after somebody else was granted it"
 	CauseClock           = "clock step that ended the lease early"
 	CauseServerLost      = "grant lost with a server"
@@ -91,11 +93,15 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 		return r.lostServers(a, cut)
 	case perhaps && isCut:
 		return cause{class: CauseCutOff, span: cut}
+	case perhaps && r.wasUnrenewed(a, granted):
+		return cause{class: CauseUnrenewed}
 	case ended && !r.header.Session && r.header.Lease > 0:
 		if f := r.deferral(a); f != nil {
 			return cause{class: CauseInFlight, fault: f}
 		}
 		return cause{class: CauseOutlasted}
+	case r.earlierRelease(a) != nil:
+		return cause{class: CauseLateRelease}
 	}
 	c := r.endedEarly(a, granted)
 	if c.fault == nil && slices.Contains(strings.Split(r.header.Lock, "+"), ClocksApart) {
@@ -184,7 +190,7 @@ func (r *run) endedEarly(a *attempt, to int64) cause {
 		// The service itself says that it ended the grant, and nothing explains why.
 		return cause{class: CauseUnexplained}
 	}
-	if r.header.Session && a.until == 0 && !r.keptOnRecord(a) && r.forces.first(r.begin, to) >= 0 {
+	if r.header.Session && !r.header.Renewals && a.until == 0 && !r.keptOnRecord(a) && r.forces.first(r.begin, to) >= 0 {
 		// The session's client renews in the background, and the history has no record of that. It does not
 		// tell whether the client could go on renewing after an earlier fault.
 		return cause{class: CauseUnexplained}
@@ -288,6 +294,10 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		e.Cut = &Stop{From: c.span.from, To: c.span.to}
 	case CauseValidity:
 		e.ValidUntil = a.validBy(granted)
+	case CauseUnrenewed:
+		if over, _ := r.unrenewed(a); over.last != nil {
+			e.Renewal = &Renewal{Asked: over.last.invoke, Answered: over.last.done, LeaseEnd: over.from}
+		}
 	case CauseRenewedByOther:
 		renewed := r.renewedSince(a, granted)
 		e.Renewal = &Renewal{Asked: renewed.invoke, Answered: renewed.done, LeaseEnd: r.endUnrenewed(a, renewed.invoke).likely()}
@@ -300,6 +310,9 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		releaser := r.granted(r.releasedBy[a])
 		releaser.At = r.releasedBy[a].released().invoke
 		e.Releaser = &releaser
+	case CauseLateRelease:
+		c := r.earlierRelease(a)
+		e.Earlier = &Past{Fate: FateUnanswered, Asked: c.invoke, At: c.done}
 	case CauseTwice, CauseUnexplained:
 		e.Recovering, e.Between = r.recovering(a), r.between(a, b)
 	case CauseClock, CauseServerLost, CauseServerFault:

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -17,6 +18,7 @@ import (
 // lock at the release. It sends no requests of its own.
 type consulWire struct {
 	transport http.RoundTripper
+	renewing  func() (answered func(error))
 	ctx       context.Context
 	end       context.CancelFunc // cancels all requests
 	session   atomic.Value       // its ID; "" before the session is created
@@ -27,8 +29,8 @@ type consulWire struct {
 	tokenRead chan struct{}      // closed when token is set
 }
 
-func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string) *consulWire {
-	w := &consulWire{transport: transport, grants: grants, tokenRead: make(chan struct{})}
+func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string, renewing func() func(error)) *consulWire {
+	w := &consulWire{transport: transport, grants: grants, renewing: renewing, tokenRead: make(chan struct{})}
 	w.session.Store("")
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
@@ -39,7 +41,7 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if query.Has(w.grants) {
 		w.asked.Store(true)
 	}
-	answer, err := w.transport.RoundTrip(r.WithContext(w.ctx))
+	answer, err := w.send(r.WithContext(w.ctx))
 	if err != nil || answer.StatusCode != http.StatusOK {
 		return answer, err
 	}
@@ -56,6 +58,26 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return read(answer, w, func(w *consulWire, _ bool) { w.end() })
 	}
 	return answer, nil
+}
+
+// send sends a request, and reports it if it renews the session.
+func (w *consulWire) send(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/v1/session/renew/") {
+		return w.transport.RoundTrip(r)
+	}
+	answered := w.renewing()
+	answer, err := w.transport.RoundTrip(r)
+	switch {
+	case err != nil:
+		answered(err)
+	case answer.StatusCode == http.StatusNotFound: // the session is gone
+		answered(ErrNotHeld)
+	case answer.StatusCode != http.StatusOK:
+		answered(errors.New(answer.Status))
+	default:
+		answered(nil)
+	}
+	return answer, err
 }
 
 type consulPair struct {

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"lockcheck/history"
 )
@@ -23,9 +24,10 @@ import (
 // session, and a new recipe for each attempt. The lock does not watch the session while it is in use. An
 // expired session is replaced before the next attempt.
 type etcdLock struct {
-	client *clientv3.Client
-	config Config
-	recipe func(session *concurrency.Session, key string) etcdRecipe
+	client   *clientv3.Client
+	config   Config
+	recipe   func(session *concurrency.Session, key string) etcdRecipe
+	renewals *etcdRenewals
 	// ownSession: each attempt has a session of its own.
 	ownSession bool
 	attempts   handles[etcdAttempt]
@@ -69,17 +71,22 @@ func openEtcd(c Config) (Lock, error) {
 }
 
 func openEtcdRecipe(c Config, recipe func(*concurrency.Session, string) etcdRecipe) (Lock, error) {
-	client, err := newEtcdClient(c)
+	client, renewals, err := newEtcdClient(c)
 	if err != nil {
 		return nil, err
 	}
 	client.KV = etcdKV{client.KV}
-	return &etcdLock{client: client, config: c, recipe: recipe, ownSession: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
+	return &etcdLock{client: client, config: c, recipe: recipe, renewals: renewals, ownSession: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
 }
 
 // newEtcdClient creates a client with the settings that the library's README shows.
-func newEtcdClient(c Config) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: c.Nodes, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+func newEtcdClient(c Config) (*clientv3.Client, *etcdRenewals, error) {
+	renewals := &etcdRenewals{config: c}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.Nodes, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(renewals.intercept)}, // it only listens
+	})
+	return client, renewals, err
 }
 
 // Acquire implements Lock. The library itself withdraws an attempt that fails, and waits for that without a
@@ -116,7 +123,9 @@ func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, t
 	if l.session != nil && !closed(l.session.Done()) {
 		return l.session, 0, nil
 	}
+	answered := l.config.renewing(Renewal{Opens: true})
 	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(wholeSeconds(cmp.Or(l.config.TTL, a.TTL)))))
+	answered(err)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -130,6 +139,7 @@ func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Sessi
 	if err != nil {
 		return nil, 0, err
 	}
+	l.renewals.own(lease.ID, a)
 	session, err := concurrency.NewSession(l.client, concurrency.WithLease(lease.ID), concurrency.WithTTL(int(lease.TTL)))
 	if err != nil {
 		return nil, 0, err

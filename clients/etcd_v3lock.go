@@ -19,8 +19,9 @@ import (
 // their clients. The client owns the lease. Each attempt has its own, which is revoked if the attempt fails.
 // That is how the service lets clients withdraw, and how this client determines the outcome of an attempt.
 type etcdV3Lock struct {
-	client *clientv3.Client
-	config Config
+	client   *clientv3.Client
+	renewals *etcdRenewals
+	config   Config
 	// tokenFromHeader uses the revision in the answer's header as the fencing token.
 	tokenFromHeader bool
 	// renew renews a lease until ctx ends. It closes the returned channel when it knows that the lease is over.
@@ -48,11 +49,12 @@ func openEtcdHeaderRevision(c Config) (Lock, error) {
 }
 
 func newEtcdV3Lock(c Config, lock *etcdV3Lock) (Lock, error) {
-	client, err := newEtcdClient(c)
+	var err error
+	lock.config = c
+	lock.client, lock.renewals, err = newEtcdClient(c)
 	if err != nil {
 		return nil, err
 	}
-	lock.client, lock.config = client, c
 	return lock, nil
 }
 
@@ -119,6 +121,7 @@ func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	}
 	lease.id, lease.ttl = answer.ID, time.Duration(answer.TTL)*time.Second
 	l.attempts.put(a.ID, lease)
+	l.renewals.own(lease.id, a)
 	if l.config.NoKeepAlive {
 		return lease, nil
 	}

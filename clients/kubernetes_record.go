@@ -18,6 +18,7 @@ import (
 // a write has replaced.
 type kubernetesRecord struct {
 	resourcelock.Interface
+	renewing func() (answered func(error))
 
 	mu       sync.Mutex
 	answered bool // latest is valid
@@ -46,7 +47,24 @@ func (r *kubernetesRecord) Create(ctx context.Context, record resourcelock.Leade
 }
 
 func (r *kubernetesRecord) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return r.wrote(record, r.Interface.Update(ctx, record))
+	if !r.names(record.HolderIdentity) {
+		return r.wrote(record, r.Interface.Update(ctx, record))
+	}
+	answered := r.renewing()
+	err := r.Interface.Update(ctx, record)
+	if apierrors.IsConflict(err) {
+		answered(ErrNotHeld) // somebody else has written it
+	} else {
+		answered(err)
+	}
+	return r.wrote(record, err)
+}
+
+// names reports whether the Lease last named the candidate as its holder.
+func (r *kubernetesRecord) names(candidate string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return candidate != "" && r.latest.HolderIdentity == candidate
 }
 
 func (r *kubernetesRecord) wrote(record resourcelock.LeaderElectionRecord, err error) error {

@@ -33,6 +33,7 @@ return redis.call("PEXPIRE", KEYS[1], ARGV[2])`)
 // that makes a repeated unlock harmless there. A watchdog renews the lease for as long as the hold count is above 0.
 // An acquire ends by the timeouts and retries of the client library, not by a deadline of its caller.
 type redisReentrant struct {
+	config Config
 	client *redisClient
 	// renewals is a client of the watchdogs, whose lost answers say nothing about other calls.
 	renewals  *redisClient
@@ -41,7 +42,7 @@ type redisReentrant struct {
 
 func openRedisReentrant(c Config) (Lock, error) {
 	return openSingleRedis(c, func(client *redisClient) Lock {
-		return &redisReentrant{client: client, renewals: newRedisClient(c.Nodes[0], c.options)}
+		return &redisReentrant{config: c, client: client, renewals: newRedisClient(c.Nodes[0], c.options)}
 	})
 }
 
@@ -75,8 +76,13 @@ func (l *redisReentrant) watch(ctx context.Context, a Attempt) {
 			return
 		case <-ticks.C:
 		}
+		answered := l.config.renewing(Renewal{Key: a.Key, ID: a.ID})
 		renewed, err := keepScript.Eval(ctx, l.renewals, []string{a.Key}, a.ID, a.TTL.Milliseconds()).Int()
 		if err == nil && renewed == 0 {
+			err = ErrNotHeld
+		}
+		answered(err)
+		if errors.Is(err, ErrNotHeld) {
 			l.stopWatching(a.ID)
 			return
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	Timeout time.Duration
 	// Stop is closed when the lock is no longer needed, so that Open can give up; nil: never.
 	Stop <-chan struct{}
+	// Renewing is called by the client of a Session before it sends a renewal in the background, which waits until
+	// Renewing returns. What it returns is called with the answer; never, if none comes. nil: nobody listens.
+	Renewing func(Renewal) (answered func(error))
 
 	options optionSet
 }
@@ -36,6 +39,21 @@ type Config struct {
 func (c Config) number() int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(c.Worker, "w"))
 	return n
+}
+
+// Renewal is a request that keeps a session alive. It has the Key and ID of the attempt whose session it is; neither, if
+// one session serves all attempts. Opens: the request opens such a session.
+type Renewal struct {
+	Key, ID string
+	Opens   bool
+}
+
+// renewing calls Renewing, if there is one.
+func (c Config) renewing(r Renewal) (answered func(error)) {
+	if c.Renewing == nil {
+		return func(error) {}
+	}
+	return c.Renewing(r)
 }
 
 // Modules on which several locks are built.

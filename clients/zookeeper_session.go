@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -37,12 +38,21 @@ func openZKSession(c Config) (*zkSession, error) {
 	s := &zkSession{abandoned: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	var err error
-	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe),
+	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe), zk.WithDialer(c.dialZK),
 		zk.WithLogger(SilentZooKeeper{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// dialZK opens a connection as the library does by default.
+func (c Config) dialZK(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &zkPings{Conn: conn, renewing: c.renewing}, nil
 }
 
 // SilentZooKeeper keeps the library from writing to standard error.

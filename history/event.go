@@ -79,6 +79,9 @@ const (
 	Harness  = "harness"
 )
 
+// Opens is the Note of a Renew event that opens a session.
+const Opens = "opens"
+
 // Phases of a run, in order, as found in Event.Note of a Phase event. The last is PhaseEnd, PhaseInterrupted
 // or PhaseBroken. A run that was ended early from outside ends with PhaseInterrupted. A run that failed, even
 // after an interruption, ends with PhaseBroken and the reason in Error. A history without any of them was cut
@@ -153,7 +156,7 @@ type Event struct {
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
 	// Note is the name of the phase on Phase events, and the id of the fault on Deferred and Caught events.
-	// On a refused access it is why the guard could not decide.
+	// On a refused access it is why the guard could not decide. On a Renew it is Opens, or empty.
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // why, on fail and info
 }
@@ -236,9 +239,11 @@ type Header struct {
 	Grace time.Duration `json:"grace_ns"`
 	// Tokens says that the lock hands out fencing tokens.
 	Tokens bool `json:"tokens"`
-	// Session says that the client renews its lease in the background, without a record, for as long as it
-	// runs and reaches its servers.
-	Session bool `json:"session,omitempty"`
+	// Session says that the client renews its lease in the background for as long as it runs and reaches its
+	// servers. Renewals says that these renewals are on record. Their Renew events have no Key and no Grant if one
+	// session serves all attempts of a worker. Then Note says which of them open a session.
+	Session  bool `json:"session,omitempty"`
+	Renewals bool `json:"renewals,omitempty"`
 	// Supports lists the features of the lock that help against violations, as Supports constants; nil in
 	// older histories.
 	Supports []string `json:"supports,omitzero"`

@@ -38,6 +38,7 @@ type Validator struct {
 	acquiring map[string]bool // workers with an acquire in flight
 	wakes     bool            // wakes are counted
 	shared    bool            // acquires may be shared
+	renewals  bool            // of sessions, which belong to no attempt, are on record
 	app       *Application    // nil for a lock
 	seq       int64
 	versions  map[string]int64 // of the keys of the resource of an application
@@ -67,6 +68,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		acquiring: make(map[string]bool),
 		wakes:     h.Wakes,
 		shared:    h.Workload == WorkloadReadWrite,
+		renewals:  h.Renewals,
 		app:       h.Application,
 		versions:  make(map[string]int64),
 	}
@@ -139,16 +141,20 @@ func (v *Validator) worker(e *Event) error {
 	if e.F == Client {
 		return client(e)
 	}
+	ofSession := v.renewals && (e.F == Renew || e.F == Caught) && e.Key == "" && e.Grant == ""
 	if e.F == Lost || e.F == Caught {
 		if e.Type != Info || e.F == Caught && (e.Note == "" || e.Op == 0) {
 			return fmt.Errorf("%s of type %q", e.F, e.Type)
+		}
+		if ofSession {
+			return nil
 		}
 		return v.belongs(e)
 	}
 	if !slices.Contains([]Function{Acquire, Renew, Read, Write, Release}, e.F) {
 		return fmt.Errorf("function %q is not one of worker %s", e.F, e.Process)
 	}
-	if err := v.belongs(e); err != nil {
+	if err := v.belongs(e); err != nil && !ofSession {
 		return err
 	}
 	switch e.Type {

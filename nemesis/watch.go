@@ -130,6 +130,7 @@ func (w *Watch) worker(e history.Event) {
 	case e.F == history.Lost:
 		w.leave(e)
 		w.moment(history.MomentLost, e.Process, e.Time, "was notified that its lock is lost")
+	case e.F == history.Renew && e.Type == history.Fail && w.entered[e.Process] == 0: // of a session that holds nothing
 	case e.Type == history.Fail && (e.F == history.Renew || e.F == history.Release):
 		w.moment(history.MomentLost, e.Process, e.Time, "was refused its "+string(e.F))
 	}
@@ -138,6 +139,9 @@ func (w *Watch) worker(e history.Event) {
 // grants tracks who has a key. Only the last grant counts, because an earlier one that the service revoked need
 // not have any further event.
 func (w *Watch) grants(e history.Event) {
+	if e.Grant == "" { // the renewal of a session
+		return
+	}
 	mine := w.granted[e.Key].grant == e.Grant
 	switch {
 	case e.Type == history.OK && (e.F == history.Acquire || e.F == history.Renew && mine):

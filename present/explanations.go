@@ -60,6 +60,11 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 		return fmt.Sprintf("%s was stopped %s; %s", holder, p.stopped(*e.Stop), lease)
 	case checker.CauseCutOff:
 		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
+	case checker.CauseUnrenewed:
+		if e.Renewal == nil {
+			return "no renewal of its session was answered, and " + lease
+		}
+		return fmt.Sprintf("the last renewal of its session with an answer was sent at %s; %s", p.at(e.Renewal.Asked), lease)
 	case checker.CauseOutlasted:
 		return lease + ", and " + holder + " worked on"
 	case checker.CauseValidity:
@@ -76,6 +81,8 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 		return "the service no longer had the claim of one of the two on record when its grant arrived"
 	case checker.CauseReleasedByOther:
 		return fmt.Sprintf("%s released the lock at %s, though it was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
+	case checker.CauseLateRelease:
+		return fmt.Sprintf("%s had released it at %s without an answer, and was granted it again because that release had not arrived; it must have arrived after that", holder, p.at(e.Earlier.Asked))
 	case checker.CauseTwice:
 		return "nothing can have ended that grant " + p.before(e)
 	case checker.CauseServerLost, checker.CauseServerFault, checker.CauseClock:

@@ -56,6 +56,8 @@ func (p presenter) overlap(i checker.Incident) string {
 		validity = "its lease is not known"
 	case i.Class == checker.DoubleGrant:
 		validity = "both were within their validity"
+	case i.Figures.LaterOver:
+		validity = "the lease of " + name(i.Workers, 1) + " can have run out before it was told of its grant"
 	case i.Figures.Expired > 0:
 		validity = ended + length(i.Figures.Expired) + " before"
 	}

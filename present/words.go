@@ -89,6 +89,8 @@ func Cause(name string) string {
 		return "its lease can have ended before the next grant, and it was stopped between the end of its validity and that grant, by a stop that began before the lease was certainly over"
 	case checker.CauseCutOff:
 		return "its lease (without one, its connection) can have ended before the next grant, and it was out of reach by then, since before the lease was certainly over"
+	case checker.CauseUnrenewed:
+		return "its client renews a session in the background, and the last renewal with an answer had been sent a lease before the next grant"
 	case checker.CauseOutlasted:
 		return "its lease can have ended before the next grant, and no stop or cut began before the lease was certainly over"
 	case checker.CauseValidity:
@@ -99,6 +101,8 @@ func Cause(name string) string {
 		return "the service no longer had the grant on record"
 	case checker.CauseReleasedByOther:
 		return "a release of another worker was accepted during the hold"
+	case checker.CauseLateRelease:
+		return "its worker was granted what it had released before, without an answer"
 	case checker.CauseRenewedByOther:
 		return "its lease can have ended before the next grant, and a renewal succeeded after that grant"
 	case checker.CauseClock:

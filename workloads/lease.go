@@ -130,3 +130,20 @@ func (w *worker) completeRenewal(ctx context.Context, lock clients.Renewer, gran
 	}
 	return outcome
 }
+
+// renewing records a renewal that the client itself sends in the background (clients.Config.Renewing). No fault waits
+// for the opening of a session.
+func (w *worker) renewing(r clients.Renewal) (answered func(error)) {
+	op, landed := history.Event{F: history.Renew, Key: r.Key, Grant: r.ID}, func() {}
+	if r.Opens {
+		op.Note = history.Opens
+	}
+	op = w.begin(op)
+	if !r.Opens {
+		landed = w.send(op)
+	}
+	return func(err error) {
+		landed()
+		w.complete(op, err)
+	}
+}

@@ -155,21 +155,25 @@ const caughtLimit = 5 * time.Second
 // atMoments makes a call to the lock service that was invoked as op. It stops at the call if there is an order
 // for it.
 func atMoments[T any](w *worker, op history.Event, call func() (T, error)) (T, error) {
-	order, after := w.catches.match(op.F)
-	if order != nil && !order.inFlight {
-		w.waitUnsent(op, order)
-	}
-	began := time.Now()
-	landed := func() {}
-	if order != nil && order.inFlight {
-		landed = w.stopInFlight(op, order, after)
-	}
+	landed := w.send(op)
 	value, err := call()
 	landed()
-	if order == nil {
-		w.catches.note(op.F, time.Since(began))
-	}
 	return value, err
+}
+
+// send returns when a call that was invoked as op may be sent. It stops at the call if there is an order for it. landed
+// must be called with the answer.
+func (w *worker) send(op history.Event) (landed func()) {
+	order, after := w.catches.match(op.F)
+	if order != nil && order.inFlight {
+		return w.stopInFlight(op, order, after)
+	}
+	if order != nil {
+		w.waitUnsent(op, order)
+		return func() {}
+	}
+	began := time.Now()
+	return func() { w.catches.note(op.F, time.Since(began)) }
 }
 
 // caught records that an order has caught a call.

@@ -127,28 +127,10 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	case <-stop:
 		return nil
 	}
-	record := NewEmitter(config.Name, output)
-	settings := clients.Config{
-		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
-		TTL: config.TTL, Permits: config.Permits, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
-		Timeout: config.Timeout, Stop: stop,
-	}
-	lock, err := info.Open(settings)
-	if again && err != nil {
-		if lock, err = reopen(info, settings); err != nil {
-			return nil // the run is over
-		}
-	}
-	switch {
-	case err != nil && config.Definition != nil:
-		return clientFailed(record, err, stop)
-	case err != nil:
-		return fmt.Errorf("worker: %w", err)
-	}
 	w := &worker{
-		config: config, workload: workload, lock: lock,
+		config: config, workload: workload,
 		resource: unixrpc.NewClient(config.Socket),
-		record:   record,
+		record:   NewEmitter(config.Name, output),
 		catches:  catches,
 		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index)+uint64(before.Attempts)<<32)),
 		stop:     stop, patience: stop, restart: startAgain,
@@ -156,11 +138,28 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	}
 	w.ops.last.Store(before.Ops)
 	w.updates.Store(before.Updates)
+	defer w.resource.Close()
+	settings := clients.Config{
+		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
+		TTL: config.TTL, Permits: config.Permits, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
+		Timeout: config.Timeout, Stop: stop, Renewing: w.renewing,
+	}
+	w.lock, err = info.Open(settings)
+	if again && err != nil {
+		if w.lock, err = reopen(info, settings); err != nil {
+			return nil // the run is over
+		}
+	}
+	switch {
+	case err != nil && config.Definition != nil:
+		return clientFailed(w.record, err, stop)
+	case err != nil:
+		return fmt.Errorf("worker: %w", err)
+	}
 	if info.Uses(clients.Watchdog) {
 		w.patience = alreadyClosed
 	}
 	defer w.closeLock(ctx)
-	defer w.resource.Close()
 	return w.begun(ctx, info, started)
 }
 

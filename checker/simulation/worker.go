@@ -195,7 +195,7 @@ func (w *worker) take(key string, then func(held bool)) {
 	g := &Grant{ID: fmt.Sprintf("%s-%d", w.name, w.attempts), Worker: w.name, Key: key}
 	g.Shared = s.Workload == history.WorkloadReadWrite && s.chance(0.6)
 	s.truth.Grants[g.ID] = g
-	h := &hold{Grant: g, session: w.enter()}
+	h := &hold{Grant: g, session: w.enter(g)}
 	patience, line := 20+s.upTo(40), w.line
 	if s.chance(0.3) {
 		patience += 200
@@ -245,7 +245,7 @@ func (w *worker) takeBack(h *hold, tries int, then func()) {
 }
 
 // enter returns the session for an attempt, nil for locks without sessions.
-func (w *worker) enter() *session {
+func (w *worker) enter(g *Grant) *session {
 	switch {
 	case !w.s.Session:
 		return nil
@@ -253,26 +253,50 @@ func (w *worker) enter() *session {
 		return w.session
 	}
 	w.session = &session{}
-	w.beat(w.session)
+	if w.s.OldSession {
+		opened := w.renewal(history.Event{Note: history.Opens})
+		opened(true) // as if the first request for the lock had opened it
+		w.beat(w.session, history.Event{})
+	} else {
+		w.beat(w.session, history.Event{Key: g.Key, Grant: g.ID})
+	}
 	return w.session
 }
 
+// renewal records that the client renews a session, and then the answer.
+func (w *worker) renewal(e history.Event) (answered func(alive bool)) {
+	if !w.s.Told {
+		return func(bool) {}
+	}
+	w.ops++
+	e.Process, e.F, e.Op, e.Type = w.name, history.Renew, w.ops, history.Invoke
+	w.s.emit(e)
+	return func(alive bool) {
+		if e.Type = history.Fail; alive {
+			e.Type = history.OK
+		}
+		w.s.emit(e)
+	}
+}
+
 // beat renews a session for as long as the worker uses it.
-func (w *worker) beat(session *session) {
+func (w *worker) beat(session *session, of history.Event) {
 	w.act(w.s.Lease/4, func() {
 		if session.over || w.done {
 			return
 		}
+		answered := w.renewal(of)
 		w.send(true, func() {
 			alive := w.s.server.beat(session)
 			w.receive(true, func() {
+				answered(alive)
 				if !alive {
 					w.leave(session)
 					w.notifyLost(func(h *hold) bool { return h.session == session })
 				}
 			})
 		})
-		w.beat(session)
+		w.beat(session, of)
 	})
 }
 

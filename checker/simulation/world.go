@@ -19,6 +19,7 @@ type World struct {
 	Lease      int64 // of a grant; 0 for locks that last as long as the connection
 	Session    bool  // the client renews its lease in the background
 	OldSession bool  // one session serves all attempts of a worker, and may be older than they are
+	Told       bool  // the renewals of sessions are on record
 	Watches    bool  // the client notifies its worker when it learns that a lock is gone
 	Confirms   bool  // the client asks after each grant whether it is on record
 	Renews     bool  // the worker renews its lease itself
@@ -117,6 +118,7 @@ func Random(rng *rand.Rand, right bool) World {
 	}
 	w.Wipes = is(0.3)
 	w.Resumes = w.Session && w.OldSession && is(0.5)
+	w.Told = w.Session && is(0.5)
 	if !right {
 		w.Bugs = randomBugs(rng)
 	}

@@ -34,6 +34,11 @@ func table() map[string][]Advice {
 				[]string{"claim/database-outside"}},
 			{Renewal, Useless, "what is cut off cannot renew", []string{"repro/consul-silent-loss"}},
 		},
+		checker.CauseUnrenewed: {
+			fence, inDatabase, compare, once, asking,
+			{KeepAlive, Rarer, "the client knows when its last renewal was answered, and tells the holder late", []string{"repro/etcd-lease-watch"}},
+			{LongerLease, Rarer, "shorter silences do nothing then", []string{"repro/consul-silent-loss/control"}},
+		},
 		checker.CauseOutlasted: {
 			{Renewal, Prevents, "a healthy holder keeps its lease; a stopped one does not", []string{"claim/section-beyond-ttl", "claim/renewed-and-paused"}},
 			{LongerLease, Prevents, "if no section is longer than the lease", []string{"claim/ten-times", "claim/section-beyond-ttl/control"}},
@@ -66,6 +71,9 @@ func table() map[string][]Advice {
 			{OwnerChecked, Prevents, "the release of a late holder does nothing then", []string{"repro/redis-unsafe-release/control"}},
 			fence, compare, once, asking,
 			{LongerLease, Rarer, "fewer holders are late", []string{"repro/holder-pause-LOCK/control"}},
+		},
+		checker.CauseLateRelease: {
+			fence, compare, once, asking,
 		},
 		checker.CauseClock: {
 			{OtherLock, Prevents, "one that ends neither by the wall clocks of its servers nor by those of its clients: etcd from 3.5, ZooKeeper, Consul, PostgreSQL's own locks",

@@ -381,9 +381,13 @@ func withOthers(err error, env nemesis.Environment) error {
 // environment is what is known of the environment before anything starts.
 func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
 	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues, WallClocks: t.info.WallClocks}
-	env.Renews = t.AnyUse(t.renews)
+	env.Renews = t.AnyUse(t.renews) || t.recordsRenewals()
 	return env
 }
+
+// recordsRenewals says whether the client renews a session in the background and reports that to its worker. A user's
+// own client cannot.
+func (t *test) recordsRenewals() bool { return t.info.Session && t.lock.Definition == nil }
 
 func (t *test) settleOn(env nemesis.Environment) (err error) {
 	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)

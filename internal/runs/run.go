@@ -199,7 +199,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.info.Name, Workload: r.Workload, Guard: r.Guard, Workers: r.workerNames(),
-		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Supports: r.info.Supports(), Wakes: r.info.CountsWakes,
+		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Renewals: r.recordsRenewals(), Supports: r.info.Supports(), Wakes: r.info.CountsWakes,
 		Renewed: r.allUse(func(u workloads.Use) bool { return u.Renew }),
 		Checked: r.allUse(func(u workloads.Use) bool { return u.CheckBeforeWrite }),
 		Permits: r.permits(), Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Handover: r.Handover, Seed: r.Seed,

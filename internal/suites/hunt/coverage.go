@@ -47,14 +47,24 @@ type Cell struct {
 type worker struct {
 	key      string
 	call     string // its present moment, such as acquiring
+	renews   int    // renewals of its session without an answer
 	acquired bool
 	leaseEnd int64 // in ns of the history; 0 for a lock without a lease
+}
+
+// moment is its present call; a session that is being renewed shows only while its worker makes no other call.
+func (w *worker) moment() string {
+	if w.renews > 0 && w.call == holding {
+		return renewing
+	}
+	return w.call
 }
 
 // replay keeps the state of a history, event by event, as far as coverage needs it.
 type replay struct {
 	lease       time.Duration
 	session     bool // the client renews the lease on its own
+	renewals    bool // and that is on record
 	workers     map[string]*worker
 	holders     map[string]*worker // the last worker that each key was granted to
 	uncertain   map[string]bool    // keys with a call of unknown outcome since their last grant
@@ -75,7 +85,7 @@ type inflicted struct {
 // cover lists the cells that a run covered. It reads nothing but the history.
 func cover(h *history.History) []Cell {
 	r := replay{
-		lease: h.Header.Lease, session: h.Header.Session, workers: make(map[string]*worker), holders: make(map[string]*worker),
+		lease: h.Header.Lease, session: h.Header.Session, renewals: h.Header.Renewals, workers: make(map[string]*worker), holders: make(map[string]*worker),
 		uncertain: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), covered: make(map[Cell]bool),
 	}
 	for _, w := range h.Header.Workers {
@@ -124,6 +134,14 @@ func (r *replay) applyCall(e history.Event) {
 		}
 		r.uncertain[e.Key] = r.uncertain[e.Key] || e.Type == history.Info
 	case history.Renew:
+		if r.renewals && !done {
+			w.renews++
+			return
+		}
+		if r.renewals {
+			w.renews--
+			return
+		}
 		w.call = renewing
 		if done && w.acquired {
 			w.call = holding
@@ -212,7 +230,7 @@ func (r *replay) endSessions(f *inflicted, end int64) {
 func (r *replay) coverEvent(e history.Event) {
 	if !r.faultsBegan {
 		w := r.workers[e.Process]
-		r.covered[Cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
+		r.covered[Cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.moment()}] = true
 	}
 	for _, f := range r.faults {
 		recent := f.phase == after && e.Time-f.healed < max(r.lease, time.Second).Nanoseconds()
@@ -235,7 +253,7 @@ func (r *replay) coverTargets(f *inflicted, now int64) {
 	}
 	for _, w := range affected {
 		if w.key != "" {
-			r.covered[Cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
+			r.covered[Cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.moment()}] = true
 		}
 	}
 }

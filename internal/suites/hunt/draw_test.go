@@ -201,7 +201,7 @@ func TestSingles(t *testing.T) {
 // TestInOrder: late answers, and grants of a leader that is cut off, are tried early and can run if a lease
 // is long enough for them.
 func TestInOrder(t *testing.T) {
-	for lock, want := range map[string]int{"memory": 4, "redis": 4, "redis-failover": 5, "etcd-v3lock": 3, "none": 0} {
+	for lock, want := range map[string]int{"memory": 4, "redis": 4, "redis-failover": 5, "etcd-v3lock": 5, "none": 0} {
 		p := ready(t, lock)
 		ordered := 0
 		for _, trial := range newGuide(p).first[:min(len(p.space.kinds)+7, len(newGuide(p).first))] {

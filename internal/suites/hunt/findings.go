@@ -149,7 +149,7 @@ func (v *observer) overlaps() {
 		switch {
 		case o.Class != checker.UseAfterExpiry:
 			v.add(s, o.What)
-		case !v.vouches() && (o.Cause == checker.CauseCutOff || !inherent(o.Cause)) && !v.notified(o):
+		case !v.vouches() && (o.Cause == checker.CauseCutOff || o.Cause == checker.CauseUnrenewed || !inherent(o.Cause)) && !v.notified(o):
 			s.NotNotified = true
 			v.add(s, o.What)
 		default:

@@ -92,7 +92,7 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 		section := p.sketch(short).Section.String()
 		all = append(all, repros.Control{Summary: "the same with a section of " + section, Setup: repros.Changes("section", section)})
 	}
-	if t.Renew {
+	if t.Renew && p.subject.Info.Renew {
 		all = append(all, repros.Control{Summary: "the same without renewals", Setup: repros.Changes("renew", "false")})
 	}
 	return all

@@ -59,7 +59,7 @@ func TestForms(t *testing.T) {
 		{"redis", "clock-stepped", "one", ""},
 		{"redlock", "clock-stepped", "w1 n3 w2", ""},
 		{"etcd", "clock-stepped", "leader", ""},
-		{"etcd", "renewal-unanswered", "", "session"},
+		{"etcd", "renewal-unanswered", "actor", ""},
 		{"redis", "leader-cut-at-grant", "", "one server"},
 		{"redlock", "leader-cut-at-grant", "", "no leader"},
 		{"mariadb", "renewal-unanswered", "", "no renewal"},

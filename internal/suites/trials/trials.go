@@ -106,7 +106,7 @@ func (s Subject) Sketch(u Use, schedule nemesis.Schedule) runs.Options {
 		Lock: s.Name, ServerVersion: s.Version, Nodes: cmp.Or(u.Nodes, s.Nodes), Pin: u.Pin,
 		Workload: history.WorkloadSet, Guard: string(workloads.NoGuard), Concurrency: u.Workers, EndEarly: true, MinOps: 1,
 		Use: workloads.Use{
-			TTL: s.leaseOf(u), LockDelay: s.LockDelay(), Section: workloads.Range{Min: section, Max: section}, Renew: u.Renew, CheckBeforeWrite: u.Check,
+			TTL: s.leaseOf(u), LockDelay: s.LockDelay(), Section: workloads.Range{Min: section, Max: section}, Renew: u.Renew && s.Info.Renew, CheckBeforeWrite: u.Check,
 		},
 		Schedule: &schedule, Seed: schedule.Seed,
 	}
