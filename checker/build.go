@@ -204,7 +204,12 @@ func (r *run) findResumed(w *actor) {
 	for _, a := range w.attempts {
 		if before := last[a.key]; a.granted() && a.token != 0 && before != nil && before.token == a.token {
 			again := a.extend()
-			again.resumes, again.again = before.sameGrant(), before.timesResumed()+1
+			again.resumes, again.again, again.earlier = before.sameGrant(), before.timesResumed()+1, before.earlierRelease()
+			for c := range before.releases {
+				if c.unknown() {
+					again.earlier = c
+				}
+			}
 		}
 		switch {
 		case a.granted() && a.mayBeKept():

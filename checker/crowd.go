@@ -160,8 +160,8 @@ func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	for _, c := range a.renewals() {
 		all = append(all, c.invoke, c.done, c.until-allowance, later(c.invoke, lease)-allowance)
 	}
-	if over, is := r.unrenewed(a); is {
-		all = append(all, over.from)
+	if session, is := r.overdue(a); is {
+		all = append(all, session.from)
 	}
 	if releaser := r.releasedBy[a]; releaser != nil {
 		all = append(all, releaser.released().invoke)

@@ -21,6 +21,8 @@ type grantEnd struct {
 	// lapse is the earliest of these: the service gave up the session or the connection of the worker, a
 	// release whose answer was lost took effect, or the service reported that the grant is gone.
 	lapse int64
+	// again is when the grant was asked for again, if an earlier release of it may still arrive.
+	again int64
 	// release is the first release that the service acknowledged. It need not have ended the grant: some
 	// services acknowledge the release of a lock that is gone.
 	release int64
@@ -48,8 +50,8 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 			e.release = c.invoke
 		}
 	}
-	if r.earlierRelease(a) != nil {
-		e.lapse = min(e.lapse, a.acquire.invoke)
+	if e.again = math.MaxInt64; a.earlierRelease() != nil {
+		e.again = a.acquire.invoke
 	}
 	for _, n := range a.notifications() {
 		if n.byService {
@@ -62,7 +64,7 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 
 // byService is the earliest time at which the service can have ended the grant by itself, whatever it
 // answered to a release later.
-func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse) }
+func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse, e.again) }
 
 // unreleased is byService, or math.MaxInt64 if a release was acknowledged, because then the release was the
 // end.

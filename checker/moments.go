@@ -9,29 +9,38 @@ import (
 // openCall returns the call of a worker that was open when the worker was caught at a moment; nil if the
 // history lacks it.
 func (r *run) openCall(moment string, e *history.Event) *call {
-	var calls []*call
-	switch a := r.attempt(r.names.Of(e.Grant)); {
-	case r.header.Renewals && history.CallOf(moment) == history.Renew:
-		for _, c := range r.actor(e.Process).renewals[r.names.Of(e.Grant)] {
-			calls = append(calls, &c.call)
-		}
-	case a == nil:
-		return nil
-	case history.CallOf(moment) == history.Acquire:
-		calls = append(calls, &a.acquire)
-	case history.CallOf(moment) == history.Renew:
-		for _, c := range a.renewals() {
-			calls = append(calls, &c.call)
-		}
-	case history.CallOf(moment) == history.Release:
-		calls = slices.Collect(a.releases)
-	}
-	for _, c := range calls {
+	for _, c := range r.callsOf(history.CallOf(moment), e) {
 		if c.covers(e.Time, r.end) {
 			return c
 		}
 	}
 	return nil
+}
+
+// callsOf lists the calls of a kind at which an event can have caught a worker.
+func (r *run) callsOf(f history.Function, e *history.Event) (calls []*call) {
+	of := r.names.Of(e.Grant)
+	if r.header.Renewals && f == history.Renew {
+		for _, c := range r.actor(e.Process).renewals[of] {
+			if c.op == e.Op {
+				calls = append(calls, &c.call)
+			}
+		}
+		return calls
+	}
+	a := r.attempt(of)
+	switch {
+	case a == nil:
+	case f == history.Acquire:
+		calls = append(calls, &a.acquire)
+	case f == history.Renew:
+		for _, c := range a.renewals() {
+			calls = append(calls, &c.call)
+		}
+	case f == history.Release:
+		calls = slices.Collect(a.releases)
+	}
+	return calls
 }
 
 // covers says whether a call was open at a time.

@@ -81,7 +81,7 @@ func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 	if r.lapse(a) <= time || r.disturbed(a.acquire.invoke, time) {
 		return true
 	}
-	if r.header.Session && a.until == 0 { // its renewals are not on record
+	if r.header.Session && a.until == 0 { // only its lapse is known
 		return false
 	}
 	return a.leaseUnrenewed(r.header.Lease, time)-clockAllowance(r.header.Lease) <= time

@@ -160,13 +160,16 @@ func (a *attempt) exposure(granted int64) (from, to int64) { return min(a.deadli
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
-		Kind: KindOverlap, Figures: IncidentFigures{Holder: o.state, Expired: time.Duration(max(0, o.from-o.earlier.deadline)), LaterOver: o.class == UseAfterExpiry && o.earlier.deadline > o.from},
+		Kind: KindOverlap, Figures: IncidentFigures{Holder: o.state, Expired: time.Duration(max(0, o.from-o.earlier.deadline)), LaterOver: o.laterOver()},
 		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
 		Workers: r.nameAll(o.earlier.worker, o.later.worker),
 		Grants:  r.nameAll(o.earlier.grant, o.later.grant),
 		Faults:  r.inForce(min(o.earlier.deadline, o.from), o.to),
 	}
 }
+
+// laterOver says that the overlap is a use after expiry because of the later grant alone.
+func (o overlap) laterOver() bool { return o.class == UseAfterExpiry && o.earlier.deadline > o.from }
 
 // together is what all overlaps of a run amount to.
 type together struct {

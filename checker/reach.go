@@ -165,7 +165,7 @@ func (r *run) applyFaults() {
 		reached := r.reaches(w.name)
 		w.cutOffs, w.stops = d.cutOffs(w.name, reached), united(w.stops)
 		w.lapses = lapses.of(w, joined(reached), silent[w])
-		w.unrenewed = unrenewedTimes(w.renewals[0], 0, r.header.Lease)
+		r.findOverdue(w)
 	}
 }
 
@@ -242,8 +242,8 @@ func (r *run) lapse(a *attempt) int64 {
 	if first, is := r.byWorker[a.worker].lapses.first(asked, math.MaxInt64); is {
 		lapse = first.from
 	}
-	if over, is := r.unrenewed(a); is {
-		lapse = min(lapse, over.from)
+	if session, is := r.overdue(a); is {
+		lapse = min(lapse, session.from)
 	}
 	return max(lapse, asked)
 }

@@ -152,22 +152,9 @@ func noWrongRelease(r *run, found incidents) judged {
 
 // earlierRelease returns a release of unknown outcome that can have ended a grant although it was sent for an earlier
 // attempt: the service gave that attempt's grant again, because the release had not arrived. nil if there is none.
-func (r *run) earlierRelease(a *attempt) *call {
-	if a.timesResumed() == 0 {
+func (a *attempt) earlierRelease() *call {
+	if a.rare == nil {
 		return nil
 	}
-	for _, before := range r.byWorker[a.worker].attempts {
-		if before == a {
-			break
-		}
-		if before.key != a.key || before.token != a.token || !before.granted() {
-			continue
-		}
-		for c := range before.releases {
-			if c.unknown() {
-				return c
-			}
-		}
-	}
-	return nil
+	return a.rare.earlier
 }

@@ -95,9 +95,9 @@ type actor struct {
 	stops           []span
 	killed          int64 // when it was killed, 0 for never
 	// renewals are those that its client sent in the background for the session of each grant, by invocation; under 0
-	// for the sessions that serve all attempts. unrenewed is when these can have been over.
-	renewals  map[grant][]*sessionRenewal
-	unrenewed []unrenewed
+	// for the sessions that serve all attempts. overdue is when these sessions can have been over.
+	renewals map[grant][]*sessionRenewal
+	overdue  map[grant][]overdue
 	// abandoned are the holds that its death can have ended.
 	abandoned []*attempt
 	// lastGrants caches lastGrant: when the worker was last granted each key. It is nil until first needed.
@@ -157,6 +157,8 @@ type rare struct {
 	// for a grant of its own. again counts the grants given again so far, from 1.
 	resumes *attempt
 	again   int
+	// earlier is a release of such a grant, before it was given again, whose outcome is unknown; nil if there is none.
+	earlier *call
 }
 
 // call is one operation of a worker.

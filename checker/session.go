@@ -8,17 +8,18 @@ import (
 	"lockcheck/history"
 )
 
-// sessionRenewal is a request that keeps a session alive.
+// sessionRenewal is a request that opens a session, or keeps one alive.
 type sessionRenewal struct {
 	call
-	opens bool // it opens a new session of the worker
+	op    int64
+	opens bool
 }
 
 // renewalOfSession records what a client sends in the background. It is no sign that its worker acts as a holder.
 func (b *builder) renewalOfSession(w *actor, e *history.Event) {
 	process, of := b.names.Of(e.Process), b.names.Of(e.Grant)
 	if e.Type == history.Invoke {
-		c := &sessionRenewal{call: call{invoke: e.Time}, opens: e.Note == history.Opens}
+		c := &sessionRenewal{call: call{invoke: e.Time}, op: e.Op, opens: e.Note == history.Opens}
 		if w.renewals == nil {
 			w.renewals = make(map[grant][]*sessionRenewal)
 		}
@@ -31,53 +32,67 @@ func (b *builder) renewalOfSession(w *actor, e *history.Event) {
 	}
 }
 
-// unrenewed is a time in which a session can have been over because it was not renewed.
-type unrenewed struct {
+// overdue is a time in which a session can have been over because it was not renewed.
+type overdue struct {
 	span
-	last *sessionRenewal // that was answered; nil if the session was opened by a call of another kind
+	last *sessionRenewal // that was answered
 }
 
-// unrenewedTimes lists the times in which a session can have been over, by the record of its renewals: from a lease after
+// findOverdue finds out when the sessions of a worker can have been over.
+func (r *run) findOverdue(w *actor) {
+	w.overdue = make(map[grant][]overdue, len(w.renewals))
+	for of, renewals := range w.renewals {
+		w.overdue[of] = overdueTimes(renewals, r.header.Lease)
+	}
+}
+
+// overdueTimes lists the times in which a session can have been over, by the record of its renewals: from a lease after
 // the last answered one was sent, until the worker opened another session. A session that was renewed again had lived on.
-// The service counts from when it gets a renewal, which is not before it was sent. begin is when the session was opened
-// at the earliest; 0 if its opening is on record.
-func unrenewedTimes(renewals []*sessionRenewal, begin int64, lease time.Duration) []unrenewed {
-	var times []unrenewed
-	since, last := begin, (*sessionRenewal)(nil)
+// The service counts from when it gets a renewal, which is not before it was sent. It may count from earlier: a
+// follower of ZooKeeper answers pings itself, and its leader never learns of them if the follower is lost. Such an end is
+// early, and faults of the servers explain it.
+func overdueTimes(renewals []*sessionRenewal, lease time.Duration) []overdue {
+	var times []overdue
+	var last *sessionRenewal
 	over := func(until int64) {
-		if since != 0 {
-			times = append(times, unrenewed{span{later(since, lease) - clockAllowance(lease), until}, last})
+		if last == nil {
+			return
+		}
+		if from := later(last.invoke, lease) - clockAllowance(lease); from <= until {
+			times = append(times, overdue{span{from, until}, last})
 		}
 	}
 	for _, c := range renewals {
-		if c.ok() {
-			if c.opens {
-				over(c.done)
-			}
-			since, last = c.invoke, c
+		if !c.ok() {
+			continue
 		}
+		if c.opens {
+			over(c.done)
+		}
+		last = c
 	}
 	over(math.MaxInt64)
-	return slices.DeleteFunc(times, func(u unrenewed) bool { return u.from > u.to })
+	return times
 }
 
-// unrenewed returns the first time, from the request for an attempt on, in which its session can have been over because
-// it was not renewed; false if nothing is on record.
-func (r *run) unrenewed(a *attempt) (unrenewed, bool) {
+// overdue returns when the session of a grant can have been over for the first time because it was not renewed; false if
+// nothing is on record. A session that was over before the answer came is not that of the grant if the worker had opened
+// another one by then.
+func (r *run) overdue(a *attempt) (overdue, bool) {
 	w := r.byWorker[a.worker]
-	times := w.unrenewed
-	if own := w.renewals[a.grant]; len(own) > 0 {
-		times = unrenewedTimes(own, a.acquire.invoke, r.header.Lease)
+	times, own := w.overdue[a.grant]
+	if !own {
+		times = w.overdue[0]
 	}
-	i := slices.IndexFunc(times, func(u unrenewed) bool { return u.to >= a.acquire.invoke })
+	i := slices.IndexFunc(times, func(o overdue) bool { return o.to > a.acquire.doneOr(math.MaxInt64-1) })
 	if i < 0 {
-		return unrenewed{}, false
+		return overdue{}, false
 	}
 	return times[i], true
 }
 
-// wasUnrenewed says whether the session of a grant can have been over at a time because it was not renewed.
-func (r *run) wasUnrenewed(a *attempt, time int64) bool {
-	over, is := r.unrenewed(a)
-	return is && over.from <= time
+// wasOverdue says whether the session of a grant can have been over at a time because it was not renewed.
+func (r *run) wasOverdue(a *attempt, time int64) bool {
+	o, is := r.overdue(a)
+	return is && o.from <= time
 }

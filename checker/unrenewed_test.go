@@ -17,6 +17,10 @@ func TestUnrenewed(t *testing.T) {
 	overlap := func(s *script) *script {
 		return s.given("w1", "a", 10, 11, 1).given("w2", "b", 140, 150, 2).release("b", 160, 161).release("a", 170, 171)
 	}
+	ofAttempt := func() *script {
+		s := newScript().session().given("w1", "a", 10, 19, 1)
+		return s.beat("w1", "a", 11, 12, history.Opens)
+	}
 	for _, c := range []struct {
 		name  string
 		s     *script
@@ -30,10 +34,14 @@ func TestUnrenewed(t *testing.T) {
 		{"renewed again after a lease: the session had lived", overlap(opened().beat("w1", "", 149, 152, "")), DoubleGrant, CauseTwice},
 		{"another session since", overlap(opened().beat("w1", "", 149, 152, history.Opens)), UseAfterExpiry, CauseUnrenewed},
 		{"opened before the grant", overlap(opened().beat("w1", "", 9, 9.5, history.Opens).beat("w1", "", 60, 61, "")), DoubleGrant, CauseTwice},
-		{"session of the attempt, renewed", newScript().session().given("w1", "a", 10, 11, 1).beat("w1", "a", 60, 61, "").
+		{"session of the attempt, renewed", ofAttempt().beat("w1", "a", 60, 61, "").
 			given("w2", "b", 140, 150, 2).release("b", 160, 161).release("a", 170, 171), DoubleGrant, CauseTwice},
-		{"session of the attempt, not renewed", newScript().session().given("w1", "a", 10, 11, 1).beat("w1", "a", 40, 41, "").beat("w1", "a", 70, -1, "").
+		{"session of the attempt, not renewed", ofAttempt().beat("w1", "a", 40, 41, "").beat("w1", "a", 70, -1, "").
 			given("w2", "b", 145, 150, 2).release("b", 160, 161).release("a", 170, 171), UseAfterExpiry, CauseUnrenewed},
+		{"another session, opened while the lock was asked for", opened().beat("w1", "", 141, 142, history.Opens).given("w1", "a", 140, 144, 1).
+			given("w2", "b", 145, 150, 2).release("b", 160, 161).release("a", 170, 171), DoubleGrant, CauseTwice},
+		{"session of the attempt, opened after a long wait", newScript().session().given("w1", "a", 10, 143, 1).beat("w1", "a", 141, 142, history.Opens).
+			beat("w1", "a", 148, -1, "").given("w2", "b", 145, 150, 2).release("b", 160, 161).release("a", 170, 171), DoubleGrant, CauseTwice},
 		{"without a record", overlap(newScript().session().with(func(h *history.Header) { h.Renewals = false })), DoubleGrant, CauseTwice},
 	} {
 		f := c.s.end().check(t).of(MutualExclusion)
@@ -68,6 +76,8 @@ func TestLateRelease(t *testing.T) {
 		{"unanswered", again(unanswered, 1), CauseLateRelease},
 		{"a grant of its own", again(unanswered, 2), CauseTwice},
 		{"answered", again(answered, 2), CauseTwice},
+		{"a lease instead of a session", newScript().with(func(h *history.Header) { h.Tokens = true }).given("w1", "a", 10, 11, 1).then(unanswered).
+			given("w1", "b", 40, 41, 1).given("w2", "c", 60, 70, 3).release("c", 80, 81).release("b", 90, 91), CauseLateRelease},
 	} {
 		f := c.s.end().check(t).of(MutualExclusion)
 		if f.Total != 1 || f.Violations[0].Cause != c.cause {

@@ -93,14 +93,14 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 		return r.lostServers(a, cut)
 	case perhaps && isCut:
 		return cause{class: CauseCutOff, span: cut}
-	case perhaps && r.wasUnrenewed(a, granted):
+	case perhaps && r.wasOverdue(a, granted):
 		return cause{class: CauseUnrenewed}
 	case ended && !r.header.Session && r.header.Lease > 0:
 		if f := r.deferral(a); f != nil {
 			return cause{class: CauseInFlight, fault: f}
 		}
 		return cause{class: CauseOutlasted}
-	case r.earlierRelease(a) != nil:
+	case a.earlierRelease() != nil:
 		return cause{class: CauseLateRelease}
 	}
 	c := r.endedEarly(a, granted)
@@ -113,7 +113,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 // latestLeaseEnd is the latest time by which the lease of a grant has run out: the service counts it from its last
 // answer at the latest. Who was stopped or cut off only after it had outlasted its lease before; without this, a slow
 // machine on which sections outlast their leases would blame the fault that came next. It is math.MaxInt64 where nobody
-// knows: without a lease, of a session that is renewed without a record, and after a renewal of unknown outcome.
+// knows: without a lease, of a session, and after a renewal of unknown outcome.
 func (r *run) latestLeaseEnd(a *attempt, granted int64) int64 {
 	lease := r.header.Lease
 	if lease <= 0 || r.header.Session {
@@ -295,9 +295,8 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 	case CauseValidity:
 		e.ValidUntil = a.validBy(granted)
 	case CauseUnrenewed:
-		if over, _ := r.unrenewed(a); over.last != nil {
-			e.Renewal = &Renewal{Asked: over.last.invoke, Answered: over.last.done, LeaseEnd: over.from}
-		}
+		session, _ := r.overdue(a)
+		e.Renewal = &Renewal{Asked: session.last.invoke, Answered: session.last.done, LeaseEnd: session.from}
 	case CauseRenewedByOther:
 		renewed := r.renewedSince(a, granted)
 		e.Renewal = &Renewal{Asked: renewed.invoke, Answered: renewed.done, LeaseEnd: r.endUnrenewed(a, renewed.invoke).likely()}
@@ -311,7 +310,7 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		releaser.At = r.releasedBy[a].released().invoke
 		e.Releaser = &releaser
 	case CauseLateRelease:
-		c := r.earlierRelease(a)
+		c := a.earlierRelease()
 		e.Earlier = &Past{Fate: FateUnanswered, Asked: c.invoke, At: c.done}
 	case CauseTwice, CauseUnexplained:
 		e.Recovering, e.Between = r.recovering(a), r.between(a, b)

@@ -108,7 +108,7 @@ func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 // prepare creates the library's lock for an attempt. Each attempt has a client of its own, so its requests can
 // be distinguished from those of others. All clients share the connections.
 func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, error) {
-	wire := newConsulWire(l.open, l.transport, "acquire", func() func(error) { return l.config.renewing(Renewal{Key: a.Key, ID: a.ID}) })
+	wire := newConsulWire(l.open, l.transport, "acquire", l.config.renewals(a))
 	client, err := newConsulClient(l.config.Nodes[l.server()], wire)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (s *consulSemaphore) Acquire(ctx context.Context, a Attempt) (Grant, error)
 // prepare creates the library's semaphore for an attempt. The attempt has a client of its own, so its requests
 // can be distinguished from those of others. All clients share the connections.
 func (s *consulSemaphore) prepare(ctx context.Context, a Attempt) (*consulPermit, error) {
-	wire := newConsulWire(s.servers.open, s.servers.transport, "cas", func() func(error) { return s.servers.config.renewing(Renewal{Key: a.Key, ID: a.ID}) })
+	wire := newConsulWire(s.servers.open, s.servers.transport, "cas", s.servers.config.renewals(a))
 	client, err := newConsulClient(s.servers.config.Nodes[s.servers.server()], wire)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 // lock at the release. It sends no requests of its own.
 type consulWire struct {
 	transport http.RoundTripper
-	renewing  func() (answered func(error))
+	renewing  func(opens bool) (answered func(error))
 	ctx       context.Context
 	end       context.CancelFunc // cancels all requests
 	session   atomic.Value       // its ID; "" before the session is created
@@ -29,7 +29,7 @@ type consulWire struct {
 	tokenRead chan struct{}      // closed when token is set
 }
 
-func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string, renewing func() func(error)) *consulWire {
+func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string, renewing func(bool) func(error)) *consulWire {
 	w := &consulWire{transport: transport, grants: grants, renewing: renewing, tokenRead: make(chan struct{})}
 	w.session.Store("")
 	w.ctx, w.end = context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, err
 	}
 	switch {
-	case r.URL.Path == "/v1/session/create":
+	case r.URL.Path == consulSessionCreate:
 		return read(answer, w, func(w *consulWire, made struct{ ID string }) { w.session.Store(made.ID) })
 	case query.Has("release"), query.Has("cas"):
 		return read(answer, &w.held, (*atomic.Bool).Store)
@@ -60,12 +60,13 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// send sends a request, and reports it if it renews the session.
+// send sends a request, and reports it if it opens or renews the session.
 func (w *consulWire) send(r *http.Request) (*http.Response, error) {
-	if !strings.HasPrefix(r.URL.Path, "/v1/session/renew/") {
+	opens := r.URL.Path == consulSessionCreate
+	if !opens && !strings.HasPrefix(r.URL.Path, "/v1/session/renew/") {
 		return w.transport.RoundTrip(r)
 	}
-	answered := w.renewing()
+	answered := w.renewing(opens)
 	answer, err := w.transport.RoundTrip(r)
 	switch {
 	case err != nil:
@@ -79,6 +80,8 @@ func (w *consulWire) send(r *http.Request) (*http.Response, error) {
 	}
 	return answer, err
 }
+
+const consulSessionCreate = "/v1/session/create"
 
 type consulPair struct {
 	Session   string

@@ -76,7 +76,9 @@ func openEtcdRecipe(c Config, recipe func(*concurrency.Session, string) etcdReci
 		return nil, err
 	}
 	client.KV = etcdKV{client.KV}
-	return &etcdLock{client: client, config: c, recipe: recipe, renewals: renewals, ownSession: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
+	own := c.options.has(SessionPerAttempt) || c.NoKeepAlive
+	renewals.shared = !own
+	return &etcdLock{client: client, config: c, recipe: recipe, renewals: renewals, ownSession: own}, nil
 }
 
 // newEtcdClient creates a client with the settings that the library's README shows.
@@ -135,11 +137,10 @@ func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, t
 
 // openAlone creates a session for one attempt. The session outlives the attempt's context.
 func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Session, time.Duration, error) {
-	lease, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
+	lease, err := l.renewals.grant(ctx, l.client, a)
 	if err != nil {
 		return nil, 0, err
 	}
-	l.renewals.own(lease.ID, a)
 	session, err := concurrency.NewSession(l.client, concurrency.WithLease(lease.ID), concurrency.WithTTL(int(lease.TTL)))
 	if err != nil {
 		return nil, 0, err
@@ -158,7 +159,7 @@ func wholeSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1
 // revoking the lease voids whatever the call does later.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
 	// With NoKeepAlive the library has closed Done at once, so it means nothing.
-	if l.config.options.has(stopWaiting) && !l.config.NoKeepAlive {
+	if l.config.options.has(StopWaiting) && !l.config.NoKeepAlive {
 		var stop context.CancelFunc
 		ctx, stop = untilClosed(ctx, a.session.Done())
 		defer stop()
@@ -188,6 +189,7 @@ func (l *etcdLock) failed(ctx context.Context, a Attempt, attempt etcdAttempt, c
 	switch {
 	case l.ownSession:
 		attempt.session.Orphan()
+		defer l.renewals.forget(attempt.session.Lease())
 		fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 		defer cancel()
 		if _, err := revokeEtcd(fresh, l.client, attempt.session.Lease()); err != nil {
@@ -229,7 +231,7 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 		}
 		return ErrNotHeld
 	case l.ownSession:
-		defer func() { go func() { _ = attempt.session.Close() }() }() // in the background: nothing depends on the rest of the session
+		defer func() { go l.close(attempt.session) }() // in the background: nothing depends on the rest of the session
 	}
 	var deleted int64
 	err := attempt.recipe.Unlock(context.WithValue(ctx, deletedKeys{}, &deleted))
@@ -240,6 +242,12 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 		go l.unlockAgain(attempt.recipe)
 	}
 	return err
+}
+
+// close ends the session of an attempt.
+func (l *etcdLock) close(session *concurrency.Session) {
+	_ = session.Close() // otherwise its lease ends by itself
+	l.renewals.forget(session.Lease())
 }
 
 // unlockAgain calls Unlock until it succeeds or the client is closed.

@@ -15,19 +15,33 @@ import (
 // on which it sends them.
 type etcdRenewals struct {
 	config Config
-	owners sync.Map // of each lease that belongs to an attempt: a Renewal, by clientv3.LeaseID
+	// shared: a lease without an owner is that of the session that serves all attempts.
+	shared bool
+	owners sync.Map // of leases that belong to an attempt: a Renewal, by clientv3.LeaseID
 }
 
 const etcdKeepAliveMethod = "/etcdserverpb.Lease/LeaseKeepAlive"
 
-// own says which attempt a lease belongs to.
-func (r *etcdRenewals) own(lease clientv3.LeaseID, a Attempt) {
-	r.owners.Store(lease, Renewal{Key: a.Key, ID: a.ID})
+// grant requests a lease for an attempt.
+func (r *etcdRenewals) grant(ctx context.Context, client *clientv3.Client, a Attempt) (*clientv3.LeaseGrantResponse, error) {
+	answered := r.config.renewing(Renewal{Key: a.Key, ID: a.ID, Opens: true})
+	lease, err := client.Grant(ctx, wholeSeconds(a.TTL))
+	if err == nil {
+		r.owners.Store(lease.ID, Renewal{Key: a.Key, ID: a.ID})
+	}
+	answered(err)
+	return lease, err
 }
 
+// forget is called when the lease of an attempt is no longer needed.
+func (r *etcdRenewals) forget(lease clientv3.LeaseID) { r.owners.Delete(lease) }
+
 func (r *etcdRenewals) renewing(lease clientv3.LeaseID) (answered func(error)) {
-	known, _ := r.owners.Load(lease)
-	renewal, _ := known.(Renewal)
+	owner, owned := r.owners.Load(lease)
+	renewal, _ := owner.(Renewal)
+	if !owned && !r.shared {
+		return func(error) {}
+	}
 	return r.config.renewing(renewal)
 }
 
@@ -49,14 +63,20 @@ type etcdKeepAlive struct {
 }
 
 func (s *etcdKeepAlive) SendMsg(m any) error {
-	if request, is := m.(*etcdserverpb.LeaseKeepAliveRequest); is {
-		lease := clientv3.LeaseID(request.ID)
-		answered := s.renewals.renewing(lease)
-		s.mu.Lock()
-		s.open[lease] = append(s.open[lease], answered)
-		s.mu.Unlock()
+	request, is := m.(*etcdserverpb.LeaseKeepAliveRequest)
+	if !is {
+		return s.ClientStream.SendMsg(m)
 	}
-	return s.ClientStream.SendMsg(m)
+	lease := clientv3.LeaseID(request.ID)
+	answered := s.renewals.renewing(lease)
+	s.mu.Lock()
+	s.open[lease] = append(s.open[lease], answered)
+	s.mu.Unlock()
+	err := s.ClientStream.SendMsg(m)
+	if err != nil {
+		s.broken(err)
+	}
+	return err
 }
 
 func (s *etcdKeepAlive) RecvMsg(m any) error {
@@ -78,7 +98,9 @@ func (s *etcdKeepAlive) answered(answer *etcdserverpb.LeaseKeepAliveResponse) {
 	if len(waiting) == 0 {
 		return
 	}
-	s.open[lease] = waiting[1:]
+	if s.open[lease] = waiting[1:]; len(waiting) == 1 {
+		delete(s.open, lease)
+	}
 	if answer.TTL > 0 {
 		waiting[0](nil)
 	} else {

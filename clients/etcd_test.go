@@ -60,8 +60,8 @@ func TestEtcdStopWaiting(t *testing.T) {
 		stops  bool
 	}{
 		"without the option": {},
-		"stop-waiting":       {config: Config{options: optionSet{stopWaiting}}, stops: true},
-		"not kept alive":     {config: Config{options: optionSet{stopWaiting}, NoKeepAlive: true}},
+		"stop-waiting":       {config: Config{options: optionSet{StopWaiting}}, stops: true},
+		"not kept alive":     {config: Config{options: optionSet{StopWaiting}, NoKeepAlive: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waits context.Context

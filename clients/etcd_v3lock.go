@@ -115,18 +115,20 @@ func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
 // lease without a key affects no other client. If its answer is lost, it expires by itself.
 func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	lease := &etcdLease{asked: history.Now(), stop: func() {}}
-	answer, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
+	answer, err := l.renewals.grant(ctx, l.client, a)
 	if err != nil {
 		return nil, err
 	}
 	lease.id, lease.ttl = answer.ID, time.Duration(answer.TTL)*time.Second
 	l.attempts.put(a.ID, lease)
-	l.renewals.own(lease.id, a)
 	if l.config.NoKeepAlive {
 		return lease, nil
 	}
 	background, cancel := context.WithCancel(l.client.Ctx())
-	lease.stop = cancel
+	lease.stop = func() {
+		cancel()
+		l.renewals.forget(lease.id)
+	}
 	lease.over, err = l.renew(background, l.client, lease)
 	return lease, err
 }

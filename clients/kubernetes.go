@@ -106,10 +106,8 @@ func (l *kubernetesLock) Acquire(ctx context.Context, a Attempt) (Grant, error) 
 // attempt's context.
 func (l *kubernetesLock) candidate(ctx context.Context, a Attempt) (*kubernetesTerm, error) {
 	t := &kubernetesTerm{
-		record: kubernetesRecord{Interface: l.lease(a.Key, a.ID), renewing: func() func(error) {
-			return l.config.renewing(Renewal{Key: a.Key, ID: a.ID})
-		}},
-		begun: make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{}),
+		record: kubernetesRecord{Interface: l.lease(a.Key, a.ID), renewing: l.config.renewals(a)},
+		begun:  make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{}),
 	}
 	lease := time.Duration(max(1, wholeSeconds(a.TTL))) * time.Second
 	deadline, retry := l.renewal(lease)

@@ -18,7 +18,7 @@ import (
 // a write has replaced.
 type kubernetesRecord struct {
 	resourcelock.Interface
-	renewing func() (answered func(error))
+	renewing func(opens bool) (answered func(error))
 
 	mu       sync.Mutex
 	answered bool // latest is valid
@@ -43,20 +43,22 @@ func (r *kubernetesRecord) Get(ctx context.Context) (*resourcelock.LeaderElectio
 }
 
 func (r *kubernetesRecord) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return r.wrote(record, r.Interface.Create(ctx, record))
+	return r.write(record, func() error { return r.Interface.Create(ctx, record) })
 }
 
 func (r *kubernetesRecord) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if !r.names(record.HolderIdentity) {
-		return r.wrote(record, r.Interface.Update(ctx, record))
+	return r.write(record, func() error { return r.Interface.Update(ctx, record) })
+}
+
+// write makes a write, and reports it if it begins or renews the term of a candidate. A conflict does not tell that the
+// term is over: an earlier write that had no answer may have caused it.
+func (r *kubernetesRecord) write(record resourcelock.LeaderElectionRecord, call func() error) error {
+	answered := func(error) {}
+	if record.HolderIdentity != "" {
+		answered = r.renewing(!r.names(record.HolderIdentity))
 	}
-	answered := r.renewing()
-	err := r.Interface.Update(ctx, record)
-	if apierrors.IsConflict(err) {
-		answered(ErrNotHeld) // somebody else has written it
-	} else {
-		answered(err)
-	}
+	err := call()
+	answered(err)
 	return r.wrote(record, err)
 }
 
@@ -64,7 +66,7 @@ func (r *kubernetesRecord) Update(ctx context.Context, record resourcelock.Leade
 func (r *kubernetesRecord) names(candidate string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return candidate != "" && r.latest.HolderIdentity == candidate
+	return r.latest.HolderIdentity == candidate
 }
 
 func (r *kubernetesRecord) wrote(record resourcelock.LeaderElectionRecord, err error) error {

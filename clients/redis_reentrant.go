@@ -48,6 +48,7 @@ func openRedisReentrant(c Config) (Lock, error) {
 
 func (l *redisReentrant) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	ctx = context.WithoutCancel(ctx)
+	answered := l.config.renewals(a)(true)
 	err := l.client.outcome(func() error {
 		holder, err := acquireAgainScript.Eval(ctx, l.client, []string{a.Key}, a.ID, a.TTL.Milliseconds()).Text()
 		if err == nil && holder != "" {
@@ -55,6 +56,7 @@ func (l *redisReentrant) Acquire(ctx context.Context, a Attempt) (Grant, error) 
 		}
 		return err
 	})
+	answered(err)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -76,7 +78,7 @@ func (l *redisReentrant) watch(ctx context.Context, a Attempt) {
 			return
 		case <-ticks.C:
 		}
-		answered := l.config.renewing(Renewal{Key: a.Key, ID: a.ID})
+		answered := l.config.renewals(a)(false)
 		renewed, err := keepScript.Eval(ctx, l.renewals, []string{a.Key}, a.ID, a.TTL.Milliseconds()).Int()
 		if err == nil && renewed == 0 {
 			err = ErrNotHeld

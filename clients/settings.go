@@ -55,9 +55,9 @@ func consulOptions() []Option {
 // Options of the lock on etcd.
 const (
 	watchSession      = "watch-session"
-	sessionPerAttempt = "session-per-attempt"
+	SessionPerAttempt = "session-per-attempt"
 	retryUnlock       = "retry-unlock"
-	stopWaiting       = "stop-waiting"
+	StopWaiting       = "stop-waiting"
 )
 
 func etcdOptions() []Option {
@@ -76,10 +76,10 @@ func etcdSessionOptions() []Option {
 			},
 		},
 		{
-			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
+			Name: SessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
 		},
 		{
-			Name: stopWaiting, Adds: "a Lock or Campaign that waits is given up as soon as its session ends",
+			Name: StopWaiting, Adds: "a Lock or Campaign that waits is given up as soon as its session ends",
 		},
 	}
 }

@@ -41,8 +41,8 @@ func (c Config) number() int {
 	return n
 }
 
-// Renewal is a request that keeps a session alive. It has the Key and ID of the attempt whose session it is; neither, if
-// one session serves all attempts. Opens: the request opens such a session.
+// Renewal is a request that opens a session, or keeps one alive. It has the Key and ID of the attempt whose session it is;
+// neither, if one session serves all attempts.
 type Renewal struct {
 	Key, ID string
 	Opens   bool
@@ -54,6 +54,13 @@ func (c Config) renewing(r Renewal) (answered func(error)) {
 		return func(error) {}
 	}
 	return c.Renewing(r)
+}
+
+// renewals is renewing for the session of an attempt.
+func (c Config) renewals(a Attempt) func(opens bool) (answered func(error)) {
+	return func(opens bool) func(error) {
+		return c.renewing(Renewal{Key: a.Key, ID: a.ID, Opens: opens})
+	}
 }
 
 // Modules on which several locks are built.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // zkPings is a connection of the client library that reports what keeps the session alive: the first packet, which opens
@@ -14,6 +15,8 @@ import (
 type zkPings struct {
 	net.Conn
 	renewing func(Renewal) (answered func(error))
+
+	deadline time.Time // of writes
 
 	mu     sync.Mutex
 	opened bool
@@ -48,8 +51,19 @@ func (c *zkPings) Write(packet []byte) (int, error) {
 	return c.Conn.Write(packet)
 }
 
+// SetWriteDeadline implements net.Conn.
+func (c *zkPings) SetWriteDeadline(t time.Time) error {
+	c.deadline = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// ask reports a renewal. The time for which it waits there does not count against the deadline of the write.
 func (c *zkPings) ask(r Renewal) {
+	began := time.Now()
 	answered := c.renewing(r)
+	if !c.deadline.IsZero() {
+		_ = c.Conn.SetWriteDeadline(c.deadline.Add(time.Since(began))) // if it fails, the write fails too
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = append(c.open, answered)

@@ -130,10 +130,21 @@ func (w *Watch) worker(e history.Event) {
 	case e.F == history.Lost:
 		w.leave(e)
 		w.moment(history.MomentLost, e.Process, e.Time, "was notified that its lock is lost")
-	case e.F == history.Renew && e.Type == history.Fail && w.entered[e.Process] == 0: // of a session that holds nothing
+	case e.F == history.Renew && e.Type == history.Fail && !w.mayLose(e): // of a session
 	case e.Type == history.Fail && (e.F == history.Renew || e.F == history.Release):
 		w.moment(history.MomentLost, e.Process, e.Time, "was refused its "+string(e.F))
 	}
+}
+
+// mayLose says whether a worker may lose the lock with a refused renewal: it does not wait for the lock, and is in no
+// section that depends on another session.
+func (w *Watch) mayLose(e history.Event) bool {
+	i := slices.IndexFunc(w.inside, func(s section) bool { return s.worker == e.Process })
+	_, asks := w.asking[e.Process]
+	if i < 0 {
+		return e.Grant != "" && !asks
+	}
+	return e.Grant == "" || e.Grant == w.inside[i].grant || e.Key != w.inside[i].key
 }
 
 // grants tracks who has a key. Only the last grant counts, because an earlier one that the service revoked need

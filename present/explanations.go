@@ -61,9 +61,6 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseCutOff:
 		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
 	case checker.CauseUnrenewed:
-		if e.Renewal == nil {
-			return "no renewal of its session was answered, and " + lease
-		}
 		return fmt.Sprintf("the last renewal of its session with an answer was sent at %s; %s", p.at(e.Renewal.Asked), lease)
 	case checker.CauseOutlasted:
 		return lease + ", and " + holder + " worked on"

@@ -303,7 +303,6 @@ func TestExplanations(t *testing.T) {
 		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms}}, "w3 released the lock at 20 ms, though it was not its own"},
 		{checker.CauseRenewedByOther, checker.Explanation{Renewal: &checker.Renewal{Asked: 30 * ms, Answered: 31 * ms, LeaseEnd: 20 * ms}}, "its lease may have run out from 10 ms on, yet its renewal, asked for at 20 ms, succeeded at 21 ms"},
 		{checker.CauseUnrenewed, checker.Explanation{Renewal: &checker.Renewal{Asked: 15 * ms, Answered: 16 * ms}, LeaseEnd: 115 * ms}, "the last renewal of its session with an answer was sent at 5 ms; its lease may have run out from 105 ms on"},
-		{checker.CauseUnrenewed, checker.Explanation{LeaseEnd: 115 * ms}, "no renewal of its session was answered, and its lease may have run out from 105 ms on"},
 		{checker.CauseLateRelease, checker.Explanation{Earlier: &checker.Past{Asked: 15 * ms}}, "w1 had released it at 5 ms without an answer, and was granted it again because that release had not arrived; it must have arrived after that"},
 		{checker.CauseClock, checker.Explanation{InForce: []checker.InForce{other}}, "that grant cannot have ended by itself at all, but fault f2 (clock) was in force from 15 ms"},
 		{checker.CauseClock, checker.Explanation{LeaseEnd: 110 * ms}, "that grant cannot have ended by itself before 100 ms, but the clocks of the workers differed from the start (lock option clocks-apart)"},

@@ -131,15 +131,15 @@ func (w *worker) completeRenewal(ctx context.Context, lock clients.Renewer, gran
 	return outcome
 }
 
-// renewing records a renewal that the client itself sends in the background (clients.Config.Renewing). No fault waits
-// for the opening of a session.
+// renewing records what the client itself sends to open a session or to keep it alive (clients.Config.Renewing). A fault
+// waits only for the renewal of a hold.
 func (w *worker) renewing(r clients.Renewal) (answered func(error)) {
 	op, landed := history.Event{F: history.Renew, Key: r.Key, Grant: r.ID}, func() {}
 	if r.Opens {
 		op.Note = history.Opens
 	}
 	op = w.begin(op)
-	if !r.Opens {
+	if held := w.holding.Load(); !r.Opens && held != nil && (r.ID == "" || r.ID == *held) {
 		landed = w.send(op)
 	}
 	return func(err error) {

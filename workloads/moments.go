@@ -69,6 +69,7 @@ type catch struct {
 	id       string
 	call     history.Function
 	inFlight bool
+	taken    bool // by a call
 	letGo    chan struct{}
 }
 
@@ -108,23 +109,26 @@ func (c *catches) letGo(id string) {
 func (c *catches) match(call history.Function) (order *catch, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.orders, func(order *catch) bool { return order.call == call })
+	i := slices.IndexFunc(c.orders, func(order *catch) bool { return order.call == call && !order.taken })
 	if i < 0 {
 		return nil, 0
 	}
 	return c.orders[i], time.Duration(c.rng.Float64() * float64(median(c.took[call])))
 }
 
-// take reports whether the order is still in force. It returns false if the order was withdrawn or used up by
-// another call. An order in flight is used up.
+// take reports whether the order is still in force, and uses it up. It returns false if the order was withdrawn or used
+// up by another call. An order that is not in flight remains until LetGo.
 func (c *catches) take(order *catch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.orders, order)
-	if i >= 0 && order.inFlight {
+	if i < 0 || order.taken {
+		return false
+	}
+	if order.taken = true; order.inFlight {
 		c.orders = slices.Delete(c.orders, i, i+1)
 	}
-	return i >= 0
+	return true
 }
 
 const (

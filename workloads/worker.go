@@ -86,6 +86,7 @@ type worker struct {
 	attempts int
 	held     int
 	updates  atomic.Int64
+	holding  atomic.Pointer[string] // the grant of its section; nil outside
 	// reads: in its next hold the worker shares the lock with other readers.
 	reads bool
 	// complained: the client's mistake is recorded.
@@ -351,6 +352,8 @@ func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op hi
 
 // hold works under the lock and releases it. It returns how long to wait before the next attempt.
 func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, err error) {
+	w.holding.Store(&grant.ID)
+	defer w.holding.Store(nil)
 	lease := w.keep(ctx, grant)
 	over := func() {}
 	if w.config.ExitOnLoss {

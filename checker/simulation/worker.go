@@ -253,14 +253,20 @@ func (w *worker) enter(g *Grant) *session {
 		return w.session
 	}
 	w.session = &session{}
-	if w.s.OldSession {
-		opened := w.renewal(history.Event{Note: history.Opens})
-		opened(true) // as if the first request for the lock had opened it
-		w.beat(w.session, history.Event{})
-	} else {
-		w.beat(w.session, history.Event{Key: g.Key, Grant: g.ID})
+	var of history.Event
+	if !w.s.OldSession {
+		of.Key, of.Grant = g.Key, g.ID
 	}
+	w.opens(of)
+	w.beat(w.session, of)
 	return w.session
+}
+
+// opens records that a session begins; the first request for the lock opens it at the server.
+func (w *worker) opens(of history.Event) {
+	of.Note = history.Opens
+	opened := w.renewal(of)
+	opened(true)
 }
 
 // renewal records that the client renews a session, and then the answer.

@@ -83,6 +83,8 @@ const (
 	Probed       = "probed connection"
 	Deadlines    = "deadlines of calls"
 	KeepAlive    = "watched renewal"
+	OwnSession   = "session for each attempt"
+	EndsWaiting  = "wait that ends with the session"
 	OneServer    = "one server"
 	OnDisk       = "grants on disk"
 	OwnerChecked = "owner-checked release"
@@ -121,6 +123,8 @@ func All() []Remedy {
 		{Probed, "a client that watches the connection on which its lock depends, and gives it up when nothing comes back", Change{Option: clients.KeepAlives + "+" + clients.WatchConnection}},
 		{Deadlines, "a client that waits for no answer beyond the deadline of its call", Change{Option: clients.CallDeadlines}},
 		{KeepAlive, "a holder that notices when the renewal of its lease has ended", Change{Option: clients.WatchKeepAlive}},
+		{OwnSession, "a session for each attempt", Change{Option: clients.SessionPerAttempt}},
+		{EndsWaiting, "a wait that ends when the client gives its session up", Change{Option: clients.StopWaiting}},
 		{OneServer, "one server that all clients connect to", Change{Option: clients.OneServer}},
 		{OnDisk, "a server that has each grant on its disk before it answers", Change{}},
 		{OwnerChecked, "a release that looks at the owner first", Change{}},

@@ -108,7 +108,7 @@ func TestBars(t *testing.T) {
 				fit = append(fit, r.Name)
 			}
 		}
-		want = append(want, Watched, Probed, Deadlines, KeepAlive, OneServer) // changes of the client go with every workload
+		want = append(want, Watched, Probed, Deadlines, KeepAlive, OwnSession, EndsWaiting, OneServer) // changes of the client go with every workload
 		if !slices.Equal(fit, want) {
 			t.Errorf("%s: %q, want %q", workload, fit, want)
 		}

@@ -36,6 +36,7 @@ func table() map[string][]Advice {
 		},
 		checker.CauseUnrenewed: {
 			fence, inDatabase, compare, once, asking,
+			{EndsWaiting, Rarer, "nobody is granted the lock in a session that was given up; that of a holder can end all the same", []string{"repro/etcd-given-up-session/control"}},
 			{KeepAlive, Rarer, "the client knows when its last renewal was answered, and tells the holder late", []string{"repro/etcd-lease-watch"}},
 			{LongerLease, Rarer, "shorter silences do nothing then", []string{"repro/consul-silent-loss/control"}},
 		},
@@ -73,6 +74,7 @@ func table() map[string][]Advice {
 			{LongerLease, Rarer, "fewer holders are late", []string{"repro/holder-pause-LOCK/control"}},
 		},
 		checker.CauseLateRelease: {
+			{OwnSession, Prevents, "each attempt has a key of its own, which no earlier release can name", []string{"repro/etcd-late-unlock/control"}},
 			fence, compare, once, asking,
 		},
 		checker.CauseClock: {

@@ -387,7 +387,9 @@ func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environmen
 
 // recordsRenewals says whether the client renews a session in the background and reports that to its worker. A user's
 // own client cannot.
-func (t *test) recordsRenewals() bool { return t.info.Session && t.lock.Definition == nil }
+func (t *test) recordsRenewals() bool {
+	return t.info.Session && t.lock.Definition == nil && t.AnyUse(func(u workloads.Use) bool { return !u.NoKeepAlive })
+}
 
 func (t *test) settleOn(env nemesis.Environment) (err error) {
 	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)

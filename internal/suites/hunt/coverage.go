@@ -52,6 +52,18 @@ type worker struct {
 	leaseEnd int64 // in ns of the history; 0 for a lock without a lease
 }
 
+// renewSession counts the renewals of a session. Those of the previous one may never get an answer.
+func (w *worker) renewSession(e history.Event) {
+	switch {
+	case e.Note == history.Opens:
+		w.renews = 0
+	case e.Type == history.Invoke:
+		w.renews++
+	default:
+		w.renews = max(0, w.renews-1)
+	}
+}
+
 // moment is its present call; a session that is being renewed shows only while its worker makes no other call.
 func (w *worker) moment() string {
 	if w.renews > 0 && w.call == holding {
@@ -134,12 +146,8 @@ func (r *replay) applyCall(e history.Event) {
 		}
 		r.uncertain[e.Key] = r.uncertain[e.Key] || e.Type == history.Info
 	case history.Renew:
-		if r.renewals && !done {
-			w.renews++
-			return
-		}
 		if r.renewals {
-			w.renews--
+			w.renewSession(e)
 			return
 		}
 		w.call = renewing

@@ -229,7 +229,7 @@ const unsupportedWord = "unsupported"
 func inapplicable(err *nemesis.UnsupportedError, lock lockfile.Lock) string {
 	switch servers := lock.Servers; {
 	case errors.Is(err, nemesis.ErrNoRenewals) && lock.Info.Session:
-		return "session" // its client renews on its own, at unknown moments
+		return "session" // its client renews on its own, and does not say when
 	case errors.Is(err, nemesis.ErrNoRenewals):
 		return "no renewal"
 	case servers.Nodes == 0:
