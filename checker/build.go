@@ -182,7 +182,7 @@ func (r *run) reconcile(k *keyed) {
 	})
 }
 
-// orderAttempts sorts the attempts of a worker by their invocations. It also sets until when the worker can have acted
+// orderAttempts sorts the attempts of a worker by their invocations. It also sets until when the worker may have acted
 // under each attempt: until it asked for the same key again. That limit does not apply to a reentrant lock.
 func (r *run) orderAttempts(w *actor) {
 	w.attempts = slices.DeleteFunc(w.attempts, func(a *attempt) bool { return !a.asked })
@@ -239,7 +239,7 @@ func (a *attempt) answeredRelease() bool {
 }
 
 // indexAttempts computes when each attempt of a worker asked for the lock or held it. It also computes the holds
-// that the death of the worker can have ended: the last hold of each key, or for a reentrant lock every hold
+// that the death of the worker may have ended: the last hold of each key, or for a reentrant lock every hold
 // that nothing else ended.
 func (r *run) indexAttempts(w *actor) {
 	for _, a := range w.attempts {

@@ -27,7 +27,7 @@ type block struct {
 	*attempt
 	first int64 // the earliest time at which one of its steps was over
 	last  int64 // the latest time at which one of its steps began
-	// If ends, the grant can have ended between these two times.
+	// If ends, the grant may have ended between these two times.
 	endCall, endRet int64
 	end             stepKind
 	ends            bool // false if the grant was held to the end of the history

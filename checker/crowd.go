@@ -47,7 +47,7 @@ type member struct {
 type pairing struct {
 	shared       bool
 	valid        bool // the earlier hold is within its validity
-	ended        bool // the grant of the earlier hold can have ended
+	ended        bool // the grant of the earlier hold may have ended
 	state        HolderState
 	why          origin // of the pair
 	class        string
@@ -266,7 +266,7 @@ func (c *crowd) count(h *attempt) {
 	}
 }
 
-// findEarly records the first overlap of the key that began before the service can have ended either grant by
+// findEarly records the first overlap of the key that began before the service may have ended either grant by
 // itself.
 func (c *crowd) findEarly(h *attempt) {
 	now, key := h.acquire.done, c.run.name(h.key)

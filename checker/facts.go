@@ -255,7 +255,7 @@ type Explanation struct {
 	Key    string  `json:"key"`
 	Holder Granted `json:"holder,omitzero"` // the grant that was violated
 	Next   Granted `json:"next,omitzero"`   // the grant that replaced Holder
-	// LeaseEnd is the earliest time at which the grant of Holder can have ended by itself; 0 if that is after
+	// LeaseEnd is the earliest time at which the grant of Holder may have ended by itself; 0 if that is after
 	// the end of the history.
 	LeaseEnd int64 `json:"lease_end,omitempty"`
 	// ValidUntil is until when the client of Holder believed the lock to be valid.
@@ -263,7 +263,7 @@ type Explanation struct {
 	Stop       *Stop    `json:"stop,omitempty"`
 	Cut        *Stop    `json:"cut,omitempty"`
 	Renewal    *Renewal `json:"renewal,omitempty"`
-	// HeldUntil is when Holder gave up the lock, or its lease can have ended, while its write was in flight.
+	// HeldUntil is when Holder gave up the lock, or its lease may have ended, while its write was in flight.
 	// HeldBack is the fault that delayed the write, "" for none.
 	HeldUntil int64  `json:"held_until,omitempty"`
 	HeldBack  string `json:"held_back,omitempty"`
@@ -296,8 +296,8 @@ type Stop struct {
 	To      int64 `json:"to"`
 }
 
-// Renewal is a renewal that succeeded. LeaseEnd is when the lease can have ended without it or, after the last renewal,
-// all the same.
+// Renewal is a renewal that succeeded. LeaseEnd is when the lease may have ended without it or, for the last renewal,
+// despite it.
 type Renewal struct {
 	Asked    int64 `json:"asked"`
 	Answered int64 `json:"answered"`

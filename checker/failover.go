@@ -122,7 +122,7 @@ func (r *run) awaited(h *attempt, from, to int64) time.Duration {
 }
 
 // sharedBeyond says whether another reader rightly kept the lock of a shared hold from passing on. That
-// reader must have held it after the given time and after the grant of the hold can have ended, and before
+// reader must have held it after the given time and after the grant of the hold may have ended, and before
 // the next grant. next is the first later grant that does not share the lock, nil for none.
 func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
 	from, to := max(after, r.endOf(h).byBelief()), r.end

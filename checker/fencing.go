@@ -77,7 +77,7 @@ func vouched(blocks []block) []stamped {
 }
 
 // endedEarlyBy says that the service may have ended a grant by a time, whatever it answered later. Reasons
-// are that the service says that the grant was gone, that its lease can have run out, or a fault of the
+// are that the service says that the grant was gone, that its lease may have run out, or a fault of the
 // servers.
 func (r *run) endedEarlyBy(a *attempt, at int64) bool {
 	return a.expired || a.ended == atRelease || a.ended == byNotification || r.endOf(a).byBelief() <= at || r.disturbed(a.acquire.invoke, at)

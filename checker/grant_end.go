@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// grantEnd is when the service can have ended a grant, as far as the history tells. Each field is the
+// grantEnd is when the service may have ended a grant, as far as the history tells. Each field is the
 // earliest time for one reason, math.MaxInt64 if that reason does not apply. Verdicts rest on byService,
 // unreleased, byBelief and orReleased, which are never later than the truth. likely is an assumption, and
 // only explanations rest on it.
@@ -21,8 +21,8 @@ type grantEnd struct {
 	// lapse is the earliest of these: the service gave up the session or the connection of the worker, a
 	// release whose answer was lost took effect, or the service reported that the grant is gone.
 	lapse int64
-	// again is when the grant was asked for again, if an earlier release of it may still arrive.
-	again int64
+	// lateRelease is when the grant was asked for again, if an earlier release of it may still arrive.
+	lateRelease int64
 	// release is the first release that the service acknowledged. It need not have ended the grant: some
 	// services acknowledge the release of a lock that is gone.
 	release int64
@@ -31,10 +31,10 @@ type grantEnd struct {
 	deadline int64
 }
 
-// endOf returns when a grant can have ended.
+// endOf returns when a grant may have ended.
 func (r *run) endOf(a *attempt) grantEnd { return r.endUnrenewed(a, math.MaxInt64) }
 
-// endUnrenewed returns when a grant can have ended if renewals that were asked for at or after a time had not
+// endUnrenewed returns when a grant may have ended if renewals that were asked for at or after a time had not
 // happened.
 func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 	lease := a.leaseUnrenewed(r.header.Lease, since)
@@ -50,8 +50,8 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 			e.release = c.invoke
 		}
 	}
-	if e.again = math.MaxInt64; a.earlierRelease() != nil {
-		e.again = a.acquire.invoke
+	if e.lateRelease = math.MaxInt64; a.earlierRelease() != nil {
+		e.lateRelease = a.acquire.invoke
 	}
 	for _, n := range a.notifications() {
 		if n.byService {
@@ -62,9 +62,9 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 	return e
 }
 
-// byService is the earliest time at which the service can have ended the grant by itself, whatever it
+// byService is the earliest time at which the service may have ended the grant by itself, whatever it
 // answered to a release later.
-func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse, e.again) }
+func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse, e.lateRelease) }
 
 // unreleased is byService, or math.MaxInt64 if a release was acknowledged, because then the release was the
 // end.

@@ -88,7 +88,7 @@ func (a *attempt) validUntil(end int64) int64 {
 	return a.validBy(end)
 }
 
-// computeEarliestStarts computes the earliest time at which each hold of a key can have begun: not before the previous hold
+// computeEarliestStarts computes the earliest time at which each hold of a key may have begun: not before the previous hold
 // was over. The lease of a session does not count from the grant, so it has no such bound.
 func (r *run) computeEarliestStarts(k *keyed) {
 	if !exclusive(r.header) || r.header.Session {
@@ -111,8 +111,8 @@ func (r *run) computeEarliestStarts(k *keyed) {
 	}
 }
 
-// earliestEnd is the earliest time at which the service can have ended a hold. It is 0 (unknown) if the service says
-// that the hold ended earlier, or if a fault of the servers can have ended it.
+// earliestEnd is the earliest time at which the service may have ended a hold. It is 0 (unknown) if the service says
+// that the hold ended earlier, or if a fault of the servers may have ended it.
 func (r *run) earliestEnd(a *attempt) int64 {
 	end := r.endOf(a).likely()
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {

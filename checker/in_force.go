@@ -113,7 +113,7 @@ func (r *run) mayRepeat(w worker, c *call) bool {
 	})
 }
 
-// earlyEndReason is a reason why a grant can have ended early, with the faults that provide it.
+// earlyEndReason is a reason why a grant may have ended early, with the faults that provide it.
 type earlyEndReason struct {
 	class  string
 	faults *faultTimes

@@ -123,7 +123,7 @@ func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doub
 // perhapsHeld returns the times in which an acquire of unknown outcome may have held a key, and the number of
 // such acquires. The time begins with the request. It ends when the attempt was taken back or the service
 // said that it had no such grant. Otherwise it ends when the leases of all attempts given up before, and its
-// own, can have ended one after the other.
+// own, may have ended one after the other.
 func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	var left []*attempt
 	for _, a := range r.asked(k.attempts) {
@@ -149,7 +149,7 @@ func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	return united(held), n + len(left)
 }
 
-// takenBack is the time until which an attempt of unknown outcome can have held the lock, by the service's
+// takenBack is the time until which an attempt of unknown outcome may have held the lock, by the service's
 // answer when the attempt was taken back. It is the time of the request if the attempt never held the lock.
 // Without such an answer it is not known.
 func (r *run) takenBack(a *attempt) (until int64, known bool) {

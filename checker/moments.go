@@ -17,7 +17,7 @@ func (r *run) openCall(moment string, e *history.Event) *call {
 	return nil
 }
 
-// callsOf lists the calls of a kind at which an event can have caught a worker.
+// callsOf lists the calls of a kind at which an event may have caught a worker.
 func (r *run) callsOf(f history.Function, e *history.Event) (calls []*call) {
 	of := r.names.Of(e.Grant)
 	if r.header.Renewals && f == history.Renew {

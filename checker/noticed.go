@@ -75,7 +75,7 @@ func (n *noticed) loss(r *run, k *keyed, a *attempt) {
 	})
 }
 
-// mayHaveEnded says that the service can have ended a grant by a time, whatever it answered to a release later: some
+// mayHaveEnded says that the service may have ended a grant by a time, whatever it answered to a release later: some
 // services acknowledge the release of a lock that is gone.
 func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 	if r.lapse(a) <= time || r.disturbed(a.acquire.invoke, time) {
@@ -88,7 +88,7 @@ func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 }
 
 // handOver counts the releases of a key that a worker waited for, and those after which the lock stayed idle. Times do
-// not count in which the machine stalled, or in which a worker can have held the lock without knowing. Nor does a
+// not count in which the machine stalled, or in which a worker may have held the lock without knowing. Nor does a
 // release count that came so soon after a fault that a dead waiter may still have had its place in the queue.
 func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
@@ -173,7 +173,7 @@ func (r *run) onlyOneWorkerGranted() bool {
 	return shut
 }
 
-// certainlyFree says whether nobody can have held a key while an attempt asked for it. perhaps are the times in which
+// certainlyFree says whether nobody may have held a key while an attempt asked for it. perhaps are the times in which
 // a worker may have held it without knowing.
 func (r *run) certainlyFree(k *keyed, a *attempt, perhaps []span) bool {
 	over := a.acquire.doneOr(r.end)

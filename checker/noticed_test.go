@@ -19,7 +19,7 @@ func TestNoticed(t *testing.T) {
 		want Noticed
 	}{
 		{"lost, and there", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).release("a", 30, 31), Noticed{UntrueLosses: 1, UntrueIdle: 11 * time.Millisecond}},
-		{"lost when its lease can have run out", newScript().acquire("w1", "a", 10, 11).lost("a", 120, history.ByService).release("a", 130, 131), Noticed{}},
+		{"lost when its lease may have run out", newScript().acquire("w1", "a", 10, 11).lost("a", 120, history.ByService).release("a", 130, 131), Noticed{}},
 		{"lost, and the server was killed", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).release("a", 30, 31).fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"n1"}}, 15, 18), Noticed{}},
 		{"lost, and gone", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).notHeld("a", 30, 31), Noticed{}},
 		{"lost, and another one's", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).acquire("w2", "b", 25, 26).release("a", 30, 31), Noticed{}},

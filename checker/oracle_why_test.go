@@ -36,7 +36,7 @@ func (o *oracle) tokensMislead(a, b *simulation.Grant) bool {
 	return o.record.tokensMislead && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
 }
 
-// crowd says why no holder of a semaphore can have lost its permit by the cause of an incident; "" if one
+// crowd says why no holder of a semaphore may have lost its permit by the cause of an incident; "" if one
 // can. Any of the holders next to the one too many may be the one that lost it.
 func (o *oracle) crowd(v Incident) (why string) {
 	b := o.record.byID[v.Grants[1]]
@@ -132,7 +132,7 @@ func (o *oracle) answeredLate(g *simulation.Grant) bool {
 }
 
 // beginUnknown says that the service wrongly ended a grant next to a too early, or gave it too early. Then the
-// record does not tell when a can have begun.
+// record does not tell when a may have begun.
 func (o *oracle) beginUnknown(a *simulation.Grant) bool {
 	early := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return slices.ContainsFunc(o.truth.Order, func(g *simulation.Grant) bool {

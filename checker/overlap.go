@@ -29,7 +29,7 @@ type overlap struct {
 	from, to       int64
 	class          string
 	state          HolderState
-	early          bool // it began before the service can have ended either grant by itself
+	early          bool // it began before the service may have ended either grant by itself
 }
 
 // sweep compares the holds of a key, by start, with the holds that are active then. A worker holds a key once
@@ -92,7 +92,7 @@ func (r *run) overlap(a, b *attempt) overlap {
 //
 // A grant is certainly older if its answer came before the other was asked for. If both acquires were open at
 // once, either answer may have been read late. Then the lower token decides. Without tokens, the older grant
-// is the one that can have ended by the time that the other was answered, if only one can. If both can, the
+// is the one that may have ended by the time that the other was answered, if only one can. If both can, the
 // grant that was answered first is more likely the older one. The exception is that the other grant's
 // validity ended first, and before the answer to the first one, and that its worker may have read its answer
 // late. If neither can, the lock was granted twice, and the record does not say to whom first.
@@ -177,7 +177,7 @@ type together struct {
 	summary       OverlapSummary
 	notifications LossNotificationSummary
 	notified      stats.Histogram
-	early         map[string]overlap // by key, the first overlap that began before either grant can have ended
+	early         map[string]overlap // by key, the first overlap that began before either grant may have ended
 	unseen        *Fact              // a grant that may have overlapped with another, nil for none
 }
 

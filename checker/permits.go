@@ -140,14 +140,14 @@ type permitted struct {
 	*attempt
 	believed   int64 // grantEnd.byBelief; math.MinInt64 if the grant had expired when it arrived
 	unreleased int64 // grantEnd.unreleased
-	refused    bool  // the service said that the grant was gone before it can have been
+	refused    bool  // the service said that the grant was gone before it may have been
 }
 
 func (r *run) permitted(a *attempt) permitted {
 	e := r.endOf(a)
 	p := permitted{attempt: a, believed: e.byBelief(), unreleased: e.unreleased()}
 	for c := range a.releases {
-		// The release can have ended the grant itself, if the failure answers its second request.
+		// The release may have ended the grant itself, if the failure answers its second request.
 		p.refused = p.refused || c.failed() && (c.done < p.believed || c.invoke == p.believed)
 	}
 	if a.expired {

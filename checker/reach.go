@@ -133,7 +133,7 @@ func within(s span, spans []span) []span {
 }
 
 // applyFaults computes what the faults did to the workers: when each was cut off, when it was stopped, when
-// it died, and when the service can have given it up because of that.
+// it died, and when the service may have given it up because of that.
 func (r *run) applyFaults() {
 	d := r.distances()
 	silent := make(map[*actor][]span)
@@ -169,7 +169,7 @@ func (r *run) applyFaults() {
 	}
 }
 
-// lapses computes when the service can have given workers up.
+// lapses computes when the service may have given workers up.
 type lapses struct {
 	*run
 	servers []span
@@ -220,7 +220,7 @@ func connected(h history.Header) bool {
 	return h.Lease == 0 && h.Grace > 0 && h.Imported == ""
 }
 
-// severed returns when the connections of cut-off workers can have ended, and with them the grants from
+// severed returns when the connections of cut-off workers may have ended, and with them the grants from
 // before the end of the span. A cut is not noticed before half the time that the server may take, but then
 // the connection may have been lost from the beginning of the cut. Connections also end with a killed process
 // or with a server. The kernel of a stopped worker keeps its connections.

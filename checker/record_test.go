@@ -262,7 +262,7 @@ func (r *record) earlier(a, b *attempted) bool {
 	return r.nothingEndedWrongly && r.ended(a, b.answered) && !r.ended(b, a.answered)
 }
 
-// ended says whether a grant can have ended by a time.
+// ended says whether a grant may have ended by a time.
 func (r *record) ended(a *attempted, at int64) bool {
 	from := (&search{header: r.header}).ends(r, a)
 	for _, c := range a.releases {

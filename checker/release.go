@@ -9,7 +9,7 @@ import (
 
 // wrongReleases finds releases that succeeded although another process held the lock by then. The other
 // process must certainly have been granted the lock after the released grant. Its hold must have begun before
-// the release was sent and ended after the release was answered, and nothing else can have ended its grant by
+// the release was sent and ended after the release was answered, and nothing else may have ended its grant by
 // then: a worker may still believe in an older grant that has expired. One release can take the lock from
 // several workers but counts as one incident. releasedBy records the victims, to explain what follows. If
 // several workers may hold a key, the release of one takes nothing from another.
@@ -100,7 +100,7 @@ func (r *run) tookLock(a *attempt, c *call, other *attempt) bool {
 	return end > c.done && (!a.granted() || r.replacedBy(a, other) && r.goneBy(a, other)) && !r.disturbed(other.acquire.invoke, c.done)
 }
 
-// goneBy says that a grant can have been gone when another one was given: by itself, or because another
+// goneBy says that a grant may have been gone when another one was given: by itself, or because another
 // worker had released it. Otherwise the lock was granted to two workers at once. Then only a report of the
 // service that the other grant is gone shows whose record the release freed.
 func (r *run) goneBy(a, other *attempt) bool {
@@ -150,8 +150,8 @@ func noWrongRelease(r *run, found incidents) judged {
 	return j
 }
 
-// earlierRelease returns a release of unknown outcome that can have ended a grant although it was sent for an earlier
-// attempt: the service gave that attempt's grant again, because the release had not arrived. nil if there is none.
+// earlierRelease returns an unanswered release of an earlier attempt that may have ended this grant: it had not arrived
+// when the service gave the same grant again. nil if there is none.
 func (a *attempt) earlierRelease() *call {
 	if a.rare == nil {
 		return nil

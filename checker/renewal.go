@@ -3,7 +3,7 @@ package checker
 import "time"
 
 // wrongRenewals finds renewals that succeeded after another worker had been granted the lock: they took it back. The
-// other grant must certainly have come after the renewed one, when the lease of the renewed grant can have run out.
+// other grant must certainly have come after the renewed one, when the lease of the renewed grant may have run out.
 // A renewal in flight then counts only if it would have kept the other worker out. Whether the other worker still held the lock does not matter: a worker whose renewal succeeds
 // believes that nobody else has held the lock. All such renewals of one grant count as one incident.
 //

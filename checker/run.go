@@ -28,8 +28,8 @@ type run struct {
 	// forces are the times in which faults may have been in force; serverFaults are those of faults of the
 	// servers.
 	forces, serverFaults *faultTimes
-	answerLosses         *faultTimes      // times of faults that can have lost an answer
-	earlyEndReasons      []earlyEndReason // reasons why a grant can have ended early, the most specific first
+	answerLosses         *faultTimes      // times of faults that may have lost an answer
+	earlyEndReasons      []earlyEndReason // reasons why a grant may have ended early, the most specific first
 	// deferrals maps a grant to the first fault that held back one of its writes.
 	deferrals map[grant]*fault
 	phases    map[string]history.Event // the last event of each phase
@@ -90,15 +90,15 @@ type actor struct {
 	hasOpenCall bool       // one of its calls was never answered
 	current     *attempt   // the attempt that it began last
 	// These times follow from the faults. In cutOffs the worker could not reach a majority of its servers. In
-	// lapses the service can have given up the worker's grants. In stops the worker was stopped.
+	// lapses the service may have given up the worker's grants. In stops the worker was stopped.
 	cutOffs, lapses spans
 	stops           []span
 	killed          int64 // when it was killed, 0 for never
 	// renewals are those that its client sent in the background for the session of each grant, by invocation; under 0
-	// for the sessions that serve all attempts. overdue is when these sessions can have been over.
+	// for the sessions that serve all attempts. overdue is when these sessions may have been over.
 	renewals map[grant][]*sessionRenewal
 	overdue  map[grant][]overdue
-	// abandoned are the holds that its death can have ended.
+	// abandoned are the holds that its death may have ended.
 	abandoned []*attempt
 	// lastGrants caches lastGrant: when the worker was last granted each key. It is nil until first needed.
 	lastGrants map[key]int64

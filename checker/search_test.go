@@ -6,7 +6,7 @@ import (
 	"lockcheck/history"
 )
 
-// search tries all orders to decide whether the answers about one key can have come from one lock. It shares
+// search tries all orders to decide whether the answers about one key may have come from one lock. It shares
 // nothing with the checkers, keeps every operation, and lets optional operations (lost requests, ends) happen
 // or not.
 type search struct {
@@ -118,7 +118,7 @@ func (n *search) life(r *record, i int, a *attempted) {
 	}
 }
 
-// ends is the earliest time at which a grant can have ended by itself, whatever was said of it later.
+// ends is the earliest time at which a grant may have ended by itself, whatever was said of it later.
 func (n *search) ends(r *record, a *attempted) int64 {
 	from := int64(math.MaxInt64)
 	for _, e := range a.lost {

@@ -92,7 +92,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// TestRepeatedRelease: a refused release can have freed the lock if the client is a user's and a fault can
+// TestRepeatedRelease: a refused release may have freed the lock if the client is a user's and a fault can
 // have lost the answer to its first request. Each row has a counterpart that differs in one detail.
 func TestRepeatedRelease(t *testing.T) {
 	cut := func(from, to float64, target, peer string) func(*script) *script {

@@ -32,13 +32,13 @@ func (b *builder) renewalOfSession(w *actor, e *history.Event) {
 	}
 }
 
-// overdue is a time in which a session can have been over because it was not renewed.
+// overdue is a time in which a session may have been over because it was not renewed.
 type overdue struct {
 	span
 	last *sessionRenewal // that was answered
 }
 
-// findOverdue finds out when the sessions of a worker can have been over.
+// findOverdue finds out when the sessions of a worker may have been over.
 func (r *run) findOverdue(w *actor) {
 	w.overdue = make(map[grant][]overdue, len(w.renewals))
 	for of, renewals := range w.renewals {
@@ -46,8 +46,8 @@ func (r *run) findOverdue(w *actor) {
 	}
 }
 
-// overdueTimes lists the times in which a session can have been over, by the record of its renewals: from a lease after
-// the last answered one was sent, until the worker opened another session. A session that was renewed again had lived on.
+// overdueTimes lists the times in which a session may have been over, by the record of its renewals: from one lease after
+// the last answered one was sent, until the worker opened another session. An answered renewal shows that it lived on.
 // The service counts from when it gets a renewal, which is not before it was sent. It may count from earlier: a
 // follower of ZooKeeper answers pings itself, and its leader never learns of them if the follower is lost. Such an end is
 // early, and faults of the servers explain it.
@@ -75,8 +75,8 @@ func overdueTimes(renewals []*sessionRenewal, lease time.Duration) []overdue {
 	return times
 }
 
-// overdue returns when the session of a grant can have been over for the first time because it was not renewed; false if
-// nothing is on record. A session that was over before the answer came is not that of the grant if the worker had opened
+// overdue returns when the session of a grant may have been over for the first time because it was not renewed; false if
+// nothing is on record. A session that ended before the acquire was answered does not count if the worker had opened
 // another one by then.
 func (r *run) overdue(a *attempt) (overdue, bool) {
 	w := r.byWorker[a.worker]
@@ -91,7 +91,7 @@ func (r *run) overdue(a *attempt) (overdue, bool) {
 	return times[i], true
 }
 
-// wasOverdue says whether the session of a grant can have been over at a time because it was not renewed.
+// wasOverdue says whether the session of a grant may have been over at a time because it was not renewed.
 func (r *run) wasOverdue(a *attempt, time int64) bool {
 	o, is := r.overdue(a)
 	return is && o.from <= time

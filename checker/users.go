@@ -61,7 +61,7 @@ func (u *users) after(a *attempt) *attempt {
 		if later := g.ranked.beyond(rank(a.token), a.acquire.invoke-1); byToken && later != nil {
 			return later
 		}
-		// These grants can have come only after a, not before it.
+		// These grants may have come only after a, not before it.
 		end := u.run.endOf(a).orReleased() - 1
 		if later := g.bare.beyond(end, a.acquire.done); later != nil {
 			return later

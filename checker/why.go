@@ -42,7 +42,7 @@ type cause struct {
 	span  span     // when the holder was stopped or cut off
 }
 
-// whyReplaced explains how b can have been granted the lock that an earlier holder, a, still believed to
+// whyReplaced explains how b may have been granted the lock that an earlier holder, a, still believed to
 // hold.
 func (r *run) whyReplaced(a, b *attempt) cause {
 	c := r.whyGone(a, b.acquire.done, b.expired)
@@ -55,7 +55,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	return c
 }
 
-// whyGone explains how another worker can have been granted the lock of a at a time. expired says that the
+// whyGone explains how another worker may have been granted the lock of a at a time. expired says that the
 // service no longer had that other grant on record when it arrived.
 func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	w := r.byWorker[a.worker]
@@ -111,7 +111,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 }
 
 // latestLeaseEnd is the latest time by which the lease of a grant has run out: the service counts it from its last
-// answer at the latest. Who was stopped or cut off only after it had outlasted its lease before; without this, a slow
+// answer at the latest. A holder that was stopped or cut off only after that had outlasted its lease before; otherwise a slow
 // machine on which sections outlast their leases would blame the fault that came next. It is math.MaxInt64 where nobody
 // knows: without a lease, of a session, and after a renewal of unknown outcome.
 func (r *run) latestLeaseEnd(a *attempt, granted int64) int64 {
@@ -132,7 +132,7 @@ func (r *run) latestLeaseEnd(a *attempt, granted int64) int64 {
 	return later(from, lease+time.Duration(clockAllowance(lease)))
 }
 
-// overrated says whether a holder took its lock for valid beyond a time by which its lease can have run
+// overrated says whether a holder took its lock for valid beyond a time by which its lease may have run
 // out. If several may hold the lock, that is certain only of a validity longer than a lease that
 // begins with the answer.
 func (r *run) overrated(a *attempt, time int64) bool {
@@ -150,7 +150,7 @@ func (r *run) certainLeaseEnd(a *attempt) int64 {
 }
 
 // renewedSince returns a renewal that succeeded after another worker had been granted the lock, although the
-// lease can have run out by then; nil if there was none. A renewal that was in flight at the time of that
+// lease may have run out by then; nil if there was none. A renewal that was in flight at the time of that
 // grant may have come first. It counts only if it would have kept the other worker out then.
 func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	for _, c := range a.renewals() {
@@ -169,7 +169,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 }
 
 // keepsOut says whether a renewal that the service applied before a time rules out that another worker was granted the
-// lock then: the lease cannot have run out again, and nothing else can have ended the grant.
+// lock then: the lease cannot have run out again, and nothing else may have ended the grant.
 func (r *run) keepsOut(a *attempt, c *renewal, time int64) bool {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= time {
 		return false
@@ -208,7 +208,7 @@ func (r *run) lostServers(a *attempt, cut span) cause {
 	return cause{}
 }
 
-// sufficientFaults picks the first fault that can have ended a grant early. If servers lost their state or their clocks
+// sufficientFaults picks the first fault that may have ended a grant early. If servers lost their state or their clocks
 // were moved, it picks as many faults as together hit a majority of the servers that the worker reaches. A
 // grant that a majority has on record survives the loss of a minority.
 func (r *run) sufficientFaults(e earlyEndReason, a *attempt, from, to int64) cause {

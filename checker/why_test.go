@@ -11,7 +11,7 @@ import (
 // TestWhy: each overlap is attributed to what the history shows, and to nothing else. For each cause there is
 // a history that differs only in that cause.
 func TestWhy(t *testing.T) {
-	// w1 is granted the lock at 11, and its lease can have run out at 107. w2 is granted it at 121, or at 31
+	// w1 is granted the lock at 11, and its lease may have run out at 107. w2 is granted it at 121, or at 31
 	// in the early histories.
 	late := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
@@ -104,7 +104,7 @@ func TestWhy(t *testing.T) {
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 20, 100)},
 		{"a session that ended by itself soon after a fault", CauseUnexplained, "recovering:{fault:{id:f1,kind:pause,targets:[n1],from:2ms},ago_ns:4ms}", session(newScript()).
 			with(func(h *history.Header) { h.Grace = 50 * time.Millisecond }).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 5).try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
-		{"one of two at once, of which a clock can have ended the other one", CauseUnexplained, "", newScript().
+		{"one of two at once, of which a clock may have ended the other one", CauseUnexplained, "", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96).fault(of(history.Clock, "n1"), 50, 60)},
 		{"one of two at once, and no such clock", CauseTwice, "", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96)},

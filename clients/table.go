@@ -28,8 +28,9 @@ type Config struct {
 	Timeout time.Duration
 	// Stop is closed when the lock is no longer needed, so that Open can give up; nil: never.
 	Stop <-chan struct{}
-	// Renewing is called by the client of a Session before it sends a renewal in the background, which waits until
-	// Renewing returns. What it returns is called with the answer; never, if none comes. nil: nobody listens.
+	// Renewing is called by the client of a Session before it sends a Renewal in the background, which waits until
+	// Renewing returns. The client calls answered with the outcome, an error if the connection breaks; if nothing
+	// happens, never. nil: nobody listens.
 	Renewing func(Renewal) (answered func(error))
 
 	options optionSet

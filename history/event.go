@@ -241,7 +241,7 @@ type Header struct {
 	Tokens bool `json:"tokens"`
 	// Session says that the client renews its lease in the background for as long as it runs and reaches its
 	// servers. Renewals says that these renewals are on record. Their Renew events have no Key and no Grant if one
-	// session serves all attempts of a worker. Then Note says which of them open a session.
+	// session serves all attempts of a worker. Note says which of them open a session.
 	Session  bool `json:"session,omitempty"`
 	Renewals bool `json:"renewals,omitempty"`
 	// Supports lists the features of the lock that help against violations, as Supports constants; nil in

@@ -38,7 +38,7 @@ type Validator struct {
 	acquiring map[string]bool // workers with an acquire in flight
 	wakes     bool            // wakes are counted
 	shared    bool            // acquires may be shared
-	renewals  bool            // of sessions, which belong to no attempt, are on record
+	renewals  bool            // of sessions, perhaps without an attempt, are on record
 	app       *Application    // nil for a lock
 	seq       int64
 	versions  map[string]int64 // of the keys of the resource of an application

@@ -82,7 +82,7 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 var (
 	errNoQueue = errors.New("no attempt waits for its turn")
 	// ErrNoRenewals is why no renewal is ever in flight.
-	ErrNoRenewals = errors.New("no worker renews, or its client does not say when")
+	ErrNoRenewals = errors.New("no worker renews, or the client does not report its renewals")
 )
 
 // lacksMoment says why the moment of a step never comes; nil if it can.

@@ -136,8 +136,8 @@ func (w *Watch) worker(e history.Event) {
 	}
 }
 
-// mayLose says whether a worker may lose the lock with a refused renewal: it does not wait for the lock, and is in no
-// section that depends on another session.
+// mayLose says whether a refused renewal may cost a worker its lock: not while it waits for one, nor in a section under
+// another session.
 func (w *Watch) mayLose(e history.Event) bool {
 	i := slices.IndexFunc(w.inside, func(s section) bool { return s.worker == e.Process })
 	_, asks := w.asking[e.Process]

@@ -61,7 +61,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseCutOff:
 		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
 	case checker.CauseUnrenewed:
-		return fmt.Sprintf("the last renewal of its session with an answer was sent at %s; %s", p.at(e.Renewal.Asked), lease)
+		return fmt.Sprintf("the last answered renewal of its session was sent at %s; %s", p.at(e.Renewal.Asked), lease)
 	case checker.CauseOutlasted:
 		return lease + ", and " + holder + " worked on"
 	case checker.CauseValidity:
@@ -79,9 +79,9 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseReleasedByOther:
 		return fmt.Sprintf("%s released the lock at %s, though it was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
 	case checker.CauseLateRelease:
-		return fmt.Sprintf("%s had released it at %s without an answer, and was granted it again because that release had not arrived; it must have arrived after that", holder, p.at(e.Earlier.Asked))
+		return fmt.Sprintf("%s had sent a release at %s that got no answer, and was granted the lock again; that release must have arrived later", holder, p.at(e.Earlier.Asked))
 	case checker.CauseTwice:
-		return "nothing can have ended that grant " + p.before(e)
+		return "nothing may have ended that grant " + p.before(e)
 	case checker.CauseServerLost, checker.CauseServerFault, checker.CauseClock:
 		if e.Connected {
 			return "the lock lasted as long as its connection, and " + p.inForce(e)

@@ -48,7 +48,7 @@ func (p presenter) overlap(i checker.Incident) string {
 	first := name(i.Workers, 0)
 	ended, justEnded := "its lease had run out ", "its lease ran out just then"
 	if p.header.Lease == 0 { // the lock ends with a connection or a transaction, and nothing shows when the server ended it
-		ended, justEnded = "its lock can have ended ", "its lock can have ended just then"
+		ended, justEnded = "its lock may have ended ", "its lock may have ended just then"
 	}
 	validity := justEnded
 	switch {
@@ -57,7 +57,7 @@ func (p presenter) overlap(i checker.Incident) string {
 	case i.Class == checker.DoubleGrant:
 		validity = "both were within their validity"
 	case i.Figures.LaterOver:
-		validity = "the lease of " + name(i.Workers, 1) + " can have run out before it was told of its grant"
+		validity = "the lease of " + name(i.Workers, 1) + " may have run out before it was told of its grant"
 	case i.Figures.Expired > 0:
 		validity = ended + length(i.Figures.Expired) + " before"
 	}
@@ -87,7 +87,7 @@ func tokens(i checker.Incident) string {
 	case checker.KindTokenSame:
 		return fmt.Sprintf("%s got token %d for %s, the same as %s's %d before it", second, later, i.Key, first, earlier)
 	case checker.KindTokensContradict:
-		return fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they can have had it", first, second, i.Key, earlier, later)
+		return fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they may have had it", first, second, i.Key, earlier, later)
 	}
 	return ""
 }
@@ -98,11 +98,11 @@ func conflict(i checker.Incident) string {
 	lock := "the lock of " + first + " on " + i.Key
 	switch i.Kind {
 	case checker.KindGrantedTwice:
-		return fmt.Sprintf("the service let %s have %s before the grant of %s can have ended", second, i.Key, first)
+		return fmt.Sprintf("the service let %s have %s before the grant of %s may have ended", second, i.Key, first)
 	case checker.KindEndedNever:
 		return "the service no longer knew " + lock + ", which cannot have ended by itself"
 	case checker.KindEndedEarly:
-		return fmt.Sprintf("the service no longer knew %s, %s before it can have ended by itself", lock, length(i.Figures.Length))
+		return fmt.Sprintf("the service no longer knew %s, %s before it may have ended by itself", lock, length(i.Figures.Length))
 	case checker.KindAnsweredBefore:
 		return fmt.Sprintf("%s was answered about %s before %s had asked for it", second, lock, first)
 	case checker.KindAnsweredAfter:

@@ -23,7 +23,7 @@ func Verdict(v checker.Verdict) string {
 func Property(p checker.Property) string {
 	switch p {
 	case checker.MutualExclusion:
-		return "No two workers hold the same lock at the same time. Of a semaphore, no more hold it than it permits."
+		return "No two workers hold the same lock at the same time. No semaphore has more holders than permits."
 	case checker.NoExpiredGrant:
 		return "When a worker is told of a grant, the service still has that grant on record."
 	case checker.NoWrongRelease:
@@ -86,15 +86,15 @@ func Quantity(q checker.Quantity) string {
 func Cause(name string) string {
 	switch name {
 	case checker.CausePaused:
-		return "its lease can have ended before the next grant, and it was stopped between the end of its validity and that grant, by a stop that began before the lease was certainly over"
+		return "its lease may have ended before the next grant, and it was stopped between the end of its validity and that grant, by a stop that began before the lease was certainly over"
 	case checker.CauseCutOff:
-		return "its lease (without one, its connection) can have ended before the next grant, and it was out of reach by then, since before the lease was certainly over"
+		return "its lease (without one, its connection) may have ended before the next grant, and it was out of reach by then, since before the lease was certainly over"
 	case checker.CauseUnrenewed:
-		return "its client renews a session in the background, and the last renewal with an answer had been sent a lease before the next grant"
+		return "its client renews a session in the background, and sent the last answered renewal a lease or more before the next grant"
 	case checker.CauseOutlasted:
-		return "its lease can have ended before the next grant, and no stop or cut began before the lease was certainly over"
+		return "its lease may have ended before the next grant, and no stop or cut began before the lease was certainly over"
 	case checker.CauseValidity:
-		return "its lease can have ended before the next grant, and its client said that the lock was valid beyond that grant"
+		return "its lease may have ended before the next grant, and its client said that the lock was valid beyond that grant"
 	case checker.CauseInFlight:
 		return "the resource accepted the write after its worker had given the lock up, or a fault held the write back"
 	case checker.CauseExpiredGrant:
@@ -102,9 +102,9 @@ func Cause(name string) string {
 	case checker.CauseReleasedByOther:
 		return "a release of another worker was accepted during the hold"
 	case checker.CauseLateRelease:
-		return "its worker was granted what it had released before, without an answer"
+		return "an earlier release of the same grant got no answer"
 	case checker.CauseRenewedByOther:
-		return "its lease can have ended before the next grant, and a renewal succeeded after that grant"
+		return "its lease may have ended before the next grant, and a renewal succeeded after that grant"
 	case checker.CauseClock:
 		return "its lease cannot have ended, and a server's clock moved forward or ran fast, or a worker's clock was wrong"
 	case checker.CauseServerLost:
@@ -112,7 +112,7 @@ func Cause(name string) string {
 	case checker.CauseServerFault:
 		return "its lease cannot have ended, and a server was stopped, cut off, hard to reach, replaced as leader or on a faulty disk"
 	case checker.CauseTwice:
-		return "nothing can have ended the grant, and no server was under a fault"
+		return "nothing may have ended the grant, and no server was under a fault"
 	case checker.CauseUnlocked:
 		return "its worker was told that its acquire had failed, or had no answer to it, and went on all the same"
 	case checker.CauseUnexplained:

@@ -51,6 +51,7 @@ func (rec *record) steps(s situation) ([]step, []string) {
 	}
 	t.tellFaults(core, around)
 	t.tellStretch()
+	t.tellCause()
 	if rest := t.tellFirst(around); len(rest) > 0 {
 		t.summarize(core, rest)
 	}
@@ -62,6 +63,18 @@ func (rec *record) steps(s situation) ([]step, []string) {
 func (t *teller) tellStretch() {
 	if i := t.situation.Incident; t.situation.isStretch() {
 		t.say(i.From, "fail", "From here until "+t.situation.at(i.To, t.begin)+": "+shorten(clean(i.What), maxIncidentText)+".")
+	}
+}
+
+// tellCause tells of what the cause of the incident rests on, and no hold shows.
+func (t *teller) tellCause() {
+	i := t.situation.Incident
+	switch e := i.Explanation; {
+	case e == nil:
+	case i.Cause == checker.CauseLateRelease && e.Earlier != nil:
+		t.say(e.Earlier.Asked, "info", clean(e.Holder.Worker)+" sends a release that gets no answer.")
+	case i.Cause == checker.CauseUnrenewed && e.Renewal != nil:
+		t.say(e.Renewal.Asked, "info", "The session of "+clean(e.Holder.Worker)+" is renewed for the last time.")
 	}
 }
 

@@ -346,3 +346,25 @@ func TestStopped(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsTellTheCause: what came before the holds is told if it is the cause, and only then.
+func TestStepsTellTheCause(t *testing.T) {
+	explained := &checker.Explanation{
+		Holder: checker.Granted{Worker: "w1"}, Earlier: &checker.Past{Asked: 2e9}, Renewal: &checker.Renewal{Asked: 3e9},
+	}
+	for cause, want := range map[string]string{
+		checker.CauseLateRelease: "w1 sends a release that gets no answer.",
+		checker.CauseUnrenewed:   "The session of w1 is renewed for the last time.",
+		checker.CauseTwice:       "",
+	} {
+		told := &teller{record: &record{}, situation: situation{example: example{Incident: checker.Incident{Cause: cause, Explanation: explained}}}}
+		told.tellCause()
+		got := ""
+		for _, s := range told.shown {
+			got += s.Text
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", cause, got, want)
+		}
+	}
+}

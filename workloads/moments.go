@@ -165,8 +165,8 @@ func atMoments[T any](w *worker, op history.Event, call func() (T, error)) (T, e
 	return value, err
 }
 
-// send returns when a call that was invoked as op may be sent. It stops at the call if there is an order for it. landed
-// must be called with the answer.
+// send returns when a call that was invoked as op may be sent. It stops at the call if there is an order for it. The
+// caller calls landed when the answer arrives.
 func (w *worker) send(op history.Event) (landed func()) {
 	order, after := w.catches.match(op.F)
 	if order != nil && order.inFlight {

@@ -62,7 +62,7 @@ func Check(h *history.History) checker.Results {
 }
 
 // Inherent says whether a lock with a lease lets a violation of a property happen by itself, by its cause: an earlier holder
-// was paused or cut off, or its hold outlasted the lease. What that does to the data is for the other properties to say: with
+// was paused or cut off, or its hold outlasted the lease. The other properties judge what that does to the data: with
 // a unique key, a holder that was paused may do the work that its successor has not done yet, and nothing is done twice.
 func Inherent(p checker.Property, cause string) bool {
 	return (p == checker.MutualExclusion || p == checker.NoStaleEffect) && cause != CauseHolderHealthy

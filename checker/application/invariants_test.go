@@ -53,7 +53,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// TestSeen: an incident says since when its invariant can have been false, and what happened around that time.
+// TestSeen: an incident says since when its invariant may have been false, and what happened around that time.
 func TestSeen(t *testing.T) {
 	header := asking(everything(), "i", history.InvariantOnce)
 	i := finding(t, checker.Invariants, header, rest("910-911 ask fail i rows=a", "5-6 ask ok i", "10 b1 holding k", "12-40 pause b1", "13-14 ask ok i",

@@ -57,7 +57,7 @@ type sim struct {
 func (s *sim) describe() history.Header {
 	h := history.Header{
 		Format: history.Format, Schema: history.SchemaVersion, Run: "simulation", Lock: "simulated",
-		Workload: s.Workload, Guard: s.Guard, Servers: []string{serverName}, Tokens: s.Tokens, Session: s.Session, Renewals: s.Session && s.Told,
+		Workload: s.Workload, Guard: s.Guard, Servers: []string{serverName}, Tokens: s.Tokens, Session: s.Session, Renewals: s.Session && s.RenewalsRecorded,
 		Lease: time.Duration(s.Lease) * time.Millisecond, Grace: keepAlive * time.Millisecond, MinOps: 1,
 		Renewed: s.Renews && s.Lease > 0,
 	}

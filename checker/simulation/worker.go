@@ -91,7 +91,7 @@ func (s *sim) loss() float64 {
 	return s.Loss
 }
 
-// sendUntilDelivered sends a message, and repeats that until it can have arrived.
+// sendUntilDelivered sends a message, and repeats that until it may have arrived.
 func (w *worker) sendUntilDelivered(handle func()) {
 	s := w.s
 	if s.now < w.cutUntil || s.server.down {
@@ -271,7 +271,7 @@ func (w *worker) opens(of history.Event) {
 
 // renewal records that the client renews a session, and then the answer.
 func (w *worker) renewal(e history.Event) (answered func(alive bool)) {
-	if !w.s.Told {
+	if !w.s.RenewalsRecorded {
 		return func(bool) {}
 	}
 	w.ops++

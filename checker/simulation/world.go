@@ -16,23 +16,23 @@ import (
 type World struct {
 	Workers, Keys, Attempts int
 
-	Lease      int64 // of a grant; 0 for locks that last as long as the connection
-	Session    bool  // the client renews its lease in the background
-	OldSession bool  // one session serves all attempts of a worker, and may be older than they are
-	Told       bool  // the renewals of sessions are on record
-	Watches    bool  // the client notifies its worker when it learns that a lock is gone
-	Confirms   bool  // the client asks after each grant whether it is on record
-	Renews     bool  // the worker renews its lease itself
-	Careful    bool  // the worker checks its deadline before it writes
-	Slow       bool  // sections are often longer than the lease
-	Polls      bool  // the client of a queue counts the validity from the request that was granted
-	Deaf       int64 // ms for which answers to acquires are lost; 0 for never
-	Queue      bool  // the service lets attempts wait instead of refusing them
-	Tokens     bool
-	Places     bool // tokens are those of the place in the queue
-	Nested     bool // a worker may take a second key while it holds one
-	Permits    int
-	Reentrant  int
+	Lease            int64 // of a grant; 0 for locks that last as long as the connection
+	Session          bool  // the client renews its lease in the background
+	OldSession       bool  // one session serves all attempts of a worker, and may be older than they are
+	RenewalsRecorded bool  // the renewals of sessions are on record
+	Watches          bool  // the client notifies its worker when it learns that a lock is gone
+	Confirms         bool  // the client asks after each grant whether it is on record
+	Renews           bool  // the worker renews its lease itself
+	Careful          bool  // the worker checks its deadline before it writes
+	Slow             bool  // sections are often longer than the lease
+	Polls            bool  // the client of a queue counts the validity from the request that was granted
+	Deaf             int64 // ms for which answers to acquires are lost; 0 for never
+	Queue            bool  // the service lets attempts wait instead of refusing them
+	Tokens           bool
+	Places           bool // tokens are those of the place in the queue
+	Nested           bool // a worker may take a second key while it holds one
+	Permits          int
+	Reentrant        int
 
 	Guard    string
 	Workload string
@@ -118,7 +118,7 @@ func Random(rng *rand.Rand, right bool) World {
 	}
 	w.Wipes = is(0.3)
 	w.Resumes = w.Session && w.OldSession && is(0.5)
-	w.Told = w.Session && is(0.5)
+	w.RenewalsRecorded = w.Session && is(0.5)
 	if !right {
 		w.Bugs = randomBugs(rng)
 	}

@@ -41,7 +41,7 @@ func Launcher(binary, clockFile string, options ...string) []string {
 // (processes.Launched).
 const ForChildren = "--children"
 
-// AnnounceLauncher tells the next program of this process how it launches its children.
+// AnnounceLauncher tells the program that this process executes next how to launch children.
 func AnnounceLauncher(clockFile string) error {
 	return os.Setenv(processes.LauncherVariable, strings.Join(Launcher("", clockFile)[1:], "\n"))
 }

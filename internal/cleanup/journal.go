@@ -159,7 +159,7 @@ func NewID(now time.Time) (string, error) {
 // idPattern matches the IDs that NewID returns.
 var idPattern = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}[0-9a-f]{6}$`)
 
-// isID reports whether NewID can have made an ID. An ID from a label can come from anybody: an image passes its
+// isID reports whether NewID may have made an ID. An ID from a label can come from anybody: an image passes its
 // labels on to each of its containers.
 func isID(run string) bool { return idPattern.MatchString(run) }
 

@@ -52,7 +52,7 @@ type worker struct {
 	leaseEnd int64 // in ns of the history; 0 for a lock without a lease
 }
 
-// renewSession counts the renewals of a session. Those of the previous one may never get an answer.
+// renewSession counts the unanswered renewals of a session. Those of the session before may never get an answer.
 func (w *worker) renewSession(e history.Event) {
 	switch {
 	case e.Note == history.Opens:
