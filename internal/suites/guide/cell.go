@@ -198,7 +198,12 @@ func explained(fault string) []string {
 	add(history.Steps, false, checker.CauseClock)
 	add(history.Ends, false, checker.CauseServerLost)
 	for _, effect := range []history.Effect{history.Stops, history.Cuts, history.Disturbs, history.Impairs, history.Deposes} {
-		add(effect, false, checker.CauseServerFault)
+		for _, cause := range []string{checker.CauseServerFault, checker.CauseUnrenewed, checker.CauseLateRelease} {
+			add(effect, false, cause)
+		}
+	}
+	for _, cause := range []string{checker.CauseUnrenewed, checker.CauseLateRelease} { // an answer was lost
+		add(history.Cuts, true, cause)
 	}
 	add(history.Defers, onWorkers, checker.CauseInFlight)
 	return causes

@@ -45,13 +45,18 @@ func (d Decision) Advice() string {
 	return text + d.doNot()
 }
 
-// guardText says how to use the guard of a choice. If the result of a job goes into the lock's database, that
-// database checks the key.
+// guardText says how to use the guard of a choice. If the result of a job goes into the lock's database, that database
+// checks the key; effects elsewhere need a key at the other side too.
 func (d Decision) guardText(c Choice) string {
-	if info, _ := infoOf(c.Lock); d.Need == NeedOnce && info.Data && !d.External {
-		return "insert a unique row, such as (job, date), in the transaction that writes the result; if the row is there, the job was done"
+	const row = "insert a unique row, such as (job, date), in the transaction that writes the result; if the row is there, the job was done"
+	info, _ := infoOf(c.Lock)
+	switch text := guardNamed(c.Guard).text; {
+	case d.Need != NeedOnce || !info.Data:
+		return text
+	case d.External:
+		return text + ". For the result in your database: " + row
 	}
-	return guardNamed(c.Guard).text
+	return row
 }
 
 func (d Decision) breaks(c Choice) string {

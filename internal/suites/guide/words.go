@@ -162,7 +162,7 @@ func (c Choice) keptText() string {
 		return text + " without a guard, under all faults together"
 	}
 	if others := slices.DeleteFunc(slices.Clone(k.Locks), func(l string) bool { return l == c.Lock }); len(others) > 0 {
-		return text + "; this guard works the same with every lock, and was tried with " + strings.ReplaceAll(strings.Join(k.Locks, ", "), "none", "no lock at all")
+		return text + "; the guard does not depend on the lock, and these runs used " + strings.ReplaceAll(strings.Join(k.Locks, ", "), "none", "no lock at all")
 	}
 	return fmt.Sprintf("%s, though two held it at once in %d of them", text, k.Overlapped)
 }
