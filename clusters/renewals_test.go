@@ -71,7 +71,9 @@ func reportsRenewals(t *testing.T, info clients.Info, cluster Cluster) {
 	})
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
-	of := func(r clients.Renewal) bool { return r.ID == "" && r.Key == "" || r.ID == grant.ID && r.Key == grant.Key }
+	of := func(r clients.Renewal) bool {
+		return r.ID == "" && r.Key == "" || r.ID == grant.ID && r.Key == grant.Key
+	}
 	if len(heard.opened) == 0 || !slices.ContainsFunc(heard.opened, of) {
 		t.Errorf("opened %+v, not the session of %s", heard.opened, grant.ID)
 	}
