@@ -9,7 +9,7 @@ import (
 // disagreements compares the interval checkers with porcupine and returns contradictions: pairs of answers
 // that cannot both be true. Each contradiction is a bug in lockcheck. These rules must hold for every key:
 //
-// An overlap that begins at t, before either grant may have ended by itself, needs Illegal. Both acquires were
+// An overlap that begins at t, before either grant could have ended by itself, needs Illegal. Both acquires were
 // answered by t, so both took effect by t. Whichever came first must have ended before the other, hence by t.
 // But the first release of each was sent at the end of its hold or later, which is after t. The synthetic end
 // covers lost releases, loss notifications of the service, sessions, connections and the lease. It begins at

@@ -266,7 +266,7 @@ func (c *crowd) count(h *attempt) {
 	}
 }
 
-// findEarly records the first overlap of the key that began before the service may have ended either grant by
+// findEarly records the first overlap of the key that began before the service could have ended either grant by
 // itself.
 func (c *crowd) findEarly(h *attempt) {
 	now, key := h.acquire.done, c.run.name(h.key)

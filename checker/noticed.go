@@ -173,7 +173,7 @@ func (r *run) onlyOneWorkerGranted() bool {
 	return shut
 }
 
-// certainlyFree says whether nobody may have held a key while an attempt asked for it. perhaps are the times in which
+// certainlyFree says whether nobody could have held a key while an attempt asked for it. perhaps are the times in which
 // a worker may have held it without knowing.
 func (r *run) certainlyFree(k *keyed, a *attempt, perhaps []span) bool {
 	over := a.acquire.doneOr(r.end)

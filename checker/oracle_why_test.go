@@ -36,7 +36,7 @@ func (o *oracle) tokensMislead(a, b *simulation.Grant) bool {
 	return o.record.tokensMislead && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
 }
 
-// crowd says why no holder of a semaphore may have lost its permit by the cause of an incident; "" if one
+// crowd says why no holder of a semaphore can have lost its permit by the cause of an incident; "" if one
 // can. Any of the holders next to the one too many may be the one that lost it.
 func (o *oracle) crowd(v Incident) (why string) {
 	b := o.record.byID[v.Grants[1]]

@@ -29,7 +29,7 @@ type overlap struct {
 	from, to       int64
 	class          string
 	state          HolderState
-	early          bool // it began before the service may have ended either grant by itself
+	early          bool // it began before the service could have ended either grant by itself
 }
 
 // sweep compares the holds of a key, by start, with the holds that are active then. A worker holds a key once
@@ -177,7 +177,7 @@ type together struct {
 	summary       OverlapSummary
 	notifications LossNotificationSummary
 	notified      stats.Histogram
-	early         map[string]overlap // by key, the first overlap that began before either grant may have ended
+	early         map[string]overlap // by key, the first overlap that began before either grant could have ended
 	unseen        *Fact              // a grant that may have overlapped with another, nil for none
 }
 

@@ -140,7 +140,7 @@ type permitted struct {
 	*attempt
 	believed   int64 // grantEnd.byBelief; math.MinInt64 if the grant had expired when it arrived
 	unreleased int64 // grantEnd.unreleased
-	refused    bool  // the service said that the grant was gone before it may have been
+	refused    bool  // the service said that the grant was gone before it could have been
 }
 
 func (r *run) permitted(a *attempt) permitted {

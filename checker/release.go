@@ -9,7 +9,7 @@ import (
 
 // wrongReleases finds releases that succeeded although another process held the lock by then. The other
 // process must certainly have been granted the lock after the released grant. Its hold must have begun before
-// the release was sent and ended after the release was answered, and nothing else may have ended its grant by
+// the release was sent and ended after the release was answered, and nothing else could have ended its grant by
 // then: a worker may still believe in an older grant that has expired. One release can take the lock from
 // several workers but counts as one incident. releasedBy records the victims, to explain what follows. If
 // several workers may hold a key, the release of one takes nothing from another.

@@ -55,7 +55,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	return c
 }
 
-// whyGone explains how another worker may have been granted the lock of a at a time. expired says that the
+// whyGone explains how another worker could have been granted the lock of a at a time. expired says that the
 // service no longer had that other grant on record when it arrived.
 func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	w := r.byWorker[a.worker]
@@ -169,7 +169,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 }
 
 // keepsOut says whether a renewal that the service applied before a time rules out that another worker was granted the
-// lock then: the lease cannot have run out again, and nothing else may have ended the grant.
+// lock then: the lease cannot have run out again, and nothing else could have ended the grant.
 func (r *run) keepsOut(a *attempt, c *renewal, time int64) bool {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= time {
 		return false

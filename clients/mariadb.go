@@ -122,7 +122,7 @@ func mariaWait(ctx context.Context) time.Duration {
 	return max(0, time.Until(deadline)-mariaMargin)
 }
 
-// mariaOutcome marks the errors after which nothing may have happened because the server aborted the statement.
+// mariaOutcome marks the errors after which nothing could have happened because the server aborted the statement.
 func mariaOutcome(err error) error {
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {

@@ -117,7 +117,7 @@ func pgCode(err error) string {
 	return ""
 }
 
-// pgOutcome marks the errors after which nothing may have happened: the server aborted the statement or never
+// pgOutcome marks the errors after which nothing could have happened: the server aborted the statement or never
 // received it. A FATAL answer is excluded, because the server may send it after the statement has taken effect.
 func pgOutcome(err error) error {
 	var answer *pgconn.PgError

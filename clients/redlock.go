@@ -147,7 +147,7 @@ func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 	return until, nil
 }
 
-// Release returns ErrNotHeld only if no server may have had the grant. If one server released it, others may
+// Release returns ErrNotHeld only if no server could have had the grant. If one server released it, others may
 // have been able to get the lock before the rest answered that the lease was over.
 func (l *redlock) Release(ctx context.Context, g Grant) error {
 	votes := l.each(ctx, func(ctx context.Context, server redlockServer) error {

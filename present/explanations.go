@@ -81,7 +81,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseLateRelease:
 		return fmt.Sprintf("%s had sent a release at %s that got no answer, and was granted the lock again; that release must have arrived later", holder, p.at(e.Earlier.Asked))
 	case checker.CauseTwice:
-		return "nothing may have ended that grant " + p.before(e)
+		return "nothing could have ended that grant " + p.before(e)
 	case checker.CauseServerLost, checker.CauseServerFault, checker.CauseClock:
 		if e.Connected {
 			return "the lock lasted as long as its connection, and " + p.inForce(e)

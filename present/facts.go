@@ -139,7 +139,7 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 	case checker.FactNoToken:
 		return "no grant came with a token"
 	case checker.FactNotLinearizable:
-		return "no " + p.model() + " may have given these answers for " + listed(f.Keys)
+		return "no " + p.model() + " could have given these answers for " + listed(f.Keys)
 	case checker.FactLinearizable:
 		return count(f.N, "operation", "operations") + " on " + count(f.Of, "key", "keys") + ", consistent with a single " + p.model()
 	case checker.FactSilent:
@@ -281,11 +281,11 @@ func aboutBugs(f checker.Fact) string {
 	case checker.FactIllegalUnexplained:
 		return bug + "porcupine finds " + name(f.Keys, key) + " illegal, but nothing explains it"
 	case checker.FactLegalOverlap:
-		return bug + fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease may have run out", name(f.Keys, key), name(f.Workers, 0), name(f.Workers, 1))
+		return bug + fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease could have run out", name(f.Keys, key), name(f.Workers, 0), name(f.Workers, 1))
 	case checker.FactLegalConflict:
 		return bug + "porcupine accepts " + name(f.Keys, key) + ", although its operations cannot be put in order"
 	case checker.FactOrderlyOverlap:
-		return bug + "the grants of " + name(f.Keys, key) + " can be put in order, although two workers held it at once before either lease may have run out"
+		return bug + "the grants of " + name(f.Keys, key) + " can be put in order, although two workers held it at once before either lease could have run out"
 	case checker.FactUnheld:
 		return bug + fmt.Sprintf("the resource saw %d workers in %s at once, and no holds overlap", f.N, name(f.Keys, key))
 	}

@@ -98,11 +98,11 @@ func conflict(i checker.Incident) string {
 	lock := "the lock of " + first + " on " + i.Key
 	switch i.Kind {
 	case checker.KindGrantedTwice:
-		return fmt.Sprintf("the service let %s have %s before the grant of %s may have ended", second, i.Key, first)
+		return fmt.Sprintf("the service let %s have %s before the grant of %s could have ended", second, i.Key, first)
 	case checker.KindEndedNever:
 		return "the service no longer knew " + lock + ", which cannot have ended by itself"
 	case checker.KindEndedEarly:
-		return fmt.Sprintf("the service no longer knew %s, %s before it may have ended by itself", lock, length(i.Figures.Length))
+		return fmt.Sprintf("the service no longer knew %s, %s before it could have ended by itself", lock, length(i.Figures.Length))
 	case checker.KindAnsweredBefore:
 		return fmt.Sprintf("%s was answered about %s before %s had asked for it", second, lock, first)
 	case checker.KindAnsweredAfter:

@@ -112,7 +112,7 @@ func Cause(name string) string {
 	case checker.CauseServerFault:
 		return "its lease cannot have ended, and a server was stopped, cut off, hard to reach, replaced as leader or on a faulty disk"
 	case checker.CauseTwice:
-		return "nothing may have ended the grant, and no server was under a fault"
+		return "nothing could have ended the grant, and no server was under a fault"
 	case checker.CauseUnlocked:
 		return "its worker was told that its acquire had failed, or had no answer to it, and went on all the same"
 	case checker.CauseUnexplained:

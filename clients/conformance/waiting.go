@@ -111,7 +111,7 @@ func (q *queue) next(ctx context.Context, before hold, given int64) (*peer, hold
 	return w.peer, h, w.checkValidity(h, given)
 }
 
-// checkValidity fails a validity that was over before the grant may have begun.
+// checkValidity fails a validity that was over before the grant could have begun.
 func (p *peer) checkValidity(h hold, given int64) error {
 	until, says := h.until, "until"
 	if until == 0 {

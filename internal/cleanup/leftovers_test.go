@@ -209,7 +209,7 @@ func TestSweepForged(t *testing.T) {
 	}
 }
 
-// TestRunsForged: an object whose label no run may have made, such as a label of an image, belongs to no run.
+// TestRunsForged: an object whose label no run could have made, such as a label of an image, belongs to no run.
 func TestRunsForged(t *testing.T) {
 	docker := clustertest.Engine(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

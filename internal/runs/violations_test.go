@@ -83,7 +83,7 @@ func TestViolationWatch(t *testing.T) {
 	}
 }
 
-// TestViolationWatchEarly: nothing is confirmed until all earlier events may have arrived.
+// TestViolationWatchEarly: nothing is confirmed until all earlier events could have arrived.
 func TestViolationWatchEarly(t *testing.T) {
 	w := newViolationWatch(true)
 	for _, e := range []history.Event{
