@@ -55,6 +55,8 @@ func madeOn() map[string]string {
 		"repro/redislock-late-answer/control":     "redislock+call-deadlines",
 		"repro/redlock-clock-jump":                "redlock",
 		"repro/postgres-upsert-renewal/control":   "postgres-lease",
+		"repro/etcd-given-up-session/control":     "etcd+stop-waiting",
+		"repro/etcd-late-unlock/control":          "etcd+session-per-attempt",
 		"repro/redsync-4.12.0-extend":             "redsync-4.12.0",
 		"repro/redsync-4.12.0-extend/control":     "redsync",
 	}
