@@ -42,7 +42,7 @@ type cause struct {
 	span  span     // when the holder was stopped or cut off
 }
 
-// whyReplaced explains how b may have been granted the lock that an earlier holder, a, still believed to
+// whyReplaced explains how b could have been granted the lock that an earlier holder, a, still believed to
 // hold.
 func (r *run) whyReplaced(a, b *attempt) cause {
 	c := r.whyGone(a, b.acquire.done, b.expired)
@@ -111,9 +111,9 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 }
 
 // latestLeaseEnd is the latest time by which the lease of a grant has run out: the service counts it from its last
-// answer at the latest. A holder that was stopped or cut off only after that had outlasted its lease before; otherwise a slow
-// machine on which sections outlast their leases would blame the fault that came next. It is math.MaxInt64 where nobody
-// knows: without a lease, of a session, and after a renewal of unknown outcome.
+// answer at the latest. A holder that was stopped or cut off only later had outlasted its lease before. Without this
+// limit, a slow machine on which sections outlast their leases would blame the next fault. It is math.MaxInt64 where
+// nobody knows: without a lease, of a session, and after a renewal of unknown outcome.
 func (r *run) latestLeaseEnd(a *attempt, granted int64) int64 {
 	lease := r.header.Lease
 	if lease <= 0 || r.header.Session {

@@ -18,14 +18,14 @@ type zkPings struct {
 
 	deadline time.Time // of writes
 
-	mu     sync.Mutex
-	opened bool
-	open   []func(error) // renewals without an answer; they are answered in order
+	mu      sync.Mutex
+	greeted bool          // the first packet was sent
+	waiting []func(error) // renewals without an answer; they are answered in order
 
-	head [zkHead]byte // of the packet that is being read
-	got  int          // how much of the head was read
-	left uint32       // how much of the packet remains after the head
-	last bool         // the answer to the first packet was read
+	head     [zkHead]byte // of the packet that is being read
+	got      int          // how much of the head was read
+	left     uint32       // how much of the packet remains after the head
+	welcomed bool         // the answer to the first packet was read
 }
 
 // Each packet begins with its length. Then the first one has a version, and in an answer the timeout of the session, which
@@ -42,8 +42,8 @@ var errZKClosed = errors.New("the connection has ended")
 
 func (c *zkPings) Write(packet []byte) (int, error) {
 	switch {
-	case !c.opened && len(packet) >= zkSessionID+8:
-		c.opened = true
+	case !c.greeted && len(packet) >= zkSessionID+8:
+		c.greeted = true
 		c.ask(Renewal{Opens: binary.BigEndian.Uint64(packet[zkSessionID:]) == 0})
 	case len(packet) >= zkAfterNumber && binary.BigEndian.Uint32(packet[zkLength:]) == zkPing:
 		c.ask(Renewal{})
@@ -66,7 +66,7 @@ func (c *zkPings) ask(r Renewal) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open = append(c.open, answered)
+	c.waiting = append(c.waiting, answered)
 }
 
 func (c *zkPings) Read(into []byte) (int, error) {
@@ -97,29 +97,29 @@ func (c *zkPings) follow(data []byte) {
 func (c *zkPings) packet() {
 	number, timeout := binary.BigEndian.Uint32(c.head[zkLength:]), binary.BigEndian.Uint32(c.head[zkAfterNumber:])
 	switch {
-	case !c.last && timeout == 0:
+	case !c.welcomed && timeout == 0:
 		c.answer(ErrNotHeld)
-	case !c.last, number == zkPing:
+	case !c.welcomed, number == zkPing:
 		c.answer(nil)
 	}
-	c.last = true
+	c.welcomed = true
 }
 
 func (c *zkPings) answer(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) > 0 {
-		c.open[0](err)
-		c.open = c.open[1:]
+	if len(c.waiting) > 0 {
+		c.waiting[0](err)
+		c.waiting = c.waiting[1:]
 	}
 }
 
 func (c *zkPings) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, answered := range c.open {
+	for _, answered := range c.waiting {
 		answered(errZKClosed)
 	}
-	c.open = nil
+	c.waiting = nil
 	return c.Conn.Close()
 }

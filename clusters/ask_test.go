@@ -11,22 +11,13 @@ import (
 
 // TestAsk checks clients.Asker on real servers, for every lock whose service can answer who holds it.
 func TestAsk(t *testing.T) {
-	byServers := make(map[string][]clients.Info)
-	for _, info := range clients.Table() {
-		if info.Ask {
-			byServers[info.Servers] = append(byServers[info.Servers], info)
+	asks := func(info clients.Info) bool { return info.Ask }
+	onServers(t, asks, func(t *testing.T, locks []clients.Info, cluster Cluster) {
+		for _, info := range locks {
+			t.Run(info.Name, func(t *testing.T) { askWho(t, info, cluster) })
 		}
-	}
-	for servers, locks := range byServers {
-		t.Run(servers, func(t *testing.T) {
-			t.Parallel()
-			cluster := started(t, servers)
-			for _, info := range locks {
-				t.Run(info.Name, func(t *testing.T) { askWho(t, info, cluster) })
-			}
-			t.Run("no answer", func(t *testing.T) { askStoppedServers(t, locks[0], cluster) })
-		})
-	}
+		t.Run("no answer", func(t *testing.T) { askStoppedServers(t, locks[0], cluster) })
+	})
 }
 
 // askWho asks about a lock while it changes hands.

@@ -25,21 +25,30 @@ func pastValidity(t *testing.T, grant clients.Grant) {
 
 // TestLocks checks every lock with a lease against the contract of clients.Lock, on real servers.
 func TestLocks(t *testing.T) {
+	leased := func(info clients.Info) bool {
+		naive := info.Naive != "" // breaks the contract on purpose
+		// A session has no validity of its own, and its own tests, and so have the locks of other programs.
+		return info.TTL > 0 && !naive && !info.Session && info.Program == ""
+	}
+	onServers(t, leased, func(t *testing.T, locks []clients.Info, cluster Cluster) {
+		for _, info := range locks {
+			t.Run(info.Name, func(t *testing.T) { keepsContract(t, info.Name, cluster) })
+		}
+	})
+}
+
+// onServers starts each kind of servers once, and tests the chosen locks that use it.
+func onServers(t *testing.T, chosen func(clients.Info) bool, test func(t *testing.T, locks []clients.Info, cluster Cluster)) {
 	byServers := make(map[string][]clients.Info)
 	for _, info := range clients.Table() {
-		naive := info.Naive != "" // breaks the contract on purpose
-		if info.TTL == 0 || naive || info.Session || info.Program != "" {
-			continue // a session has no validity of its own, and its own tests, and so have the locks of other programs
+		if chosen(info) {
+			byServers[info.Servers] = append(byServers[info.Servers], info)
 		}
-		byServers[info.Servers] = append(byServers[info.Servers], info)
 	}
 	for servers, locks := range byServers {
 		t.Run(servers, func(t *testing.T) {
 			t.Parallel()
-			cluster := started(t, servers)
-			for _, info := range locks {
-				t.Run(info.Name, func(t *testing.T) { keepsContract(t, info.Name, cluster) })
-			}
+			test(t, locks, started(t, servers))
 		})
 	}
 }

@@ -36,24 +36,15 @@ func (r *renewals) hear(renewal clients.Renewal) (answered func(error)) {
 // TestSessionRenewals: while a client holds a lock under a session, it has reported that it opened one, and goes on
 // reporting that it renews it. A session of one attempt names that attempt.
 func TestSessionRenewals(t *testing.T) {
-	byServers := make(map[string][]clients.Info)
-	for _, info := range clients.Table() {
-		if info.Session && info.Program == "" && info.Naive == "" {
-			byServers[info.Servers] = append(byServers[info.Servers], info)
+	sessions := func(info clients.Info) bool { return info.Session && info.Program == "" && info.Naive == "" }
+	onServers(t, sessions, func(t *testing.T, locks []clients.Info, cluster Cluster) {
+		for _, info := range locks {
+			t.Run(info.Name, func(t *testing.T) {
+				t.Parallel()
+				reportsRenewals(t, info, cluster)
+			})
 		}
-	}
-	for servers, locks := range byServers {
-		t.Run(servers, func(t *testing.T) {
-			t.Parallel()
-			cluster := started(t, servers)
-			for _, info := range locks {
-				t.Run(info.Name, func(t *testing.T) {
-					t.Parallel()
-					reportsRenewals(t, info, cluster)
-				})
-			}
-		})
-	}
+	})
 }
 
 func reportsRenewals(t *testing.T, info clients.Info, cluster Cluster) {
