@@ -37,14 +37,16 @@ func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 		return moment, fmt.Errorf("nftables: %w", err)
 	}
 	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: tablePrefix + cut.ID})
-	in := addChain(conn, table, "in", nftables.ChainHookInput)
-	out := addChain(conn, table, "out", nftables.ChainHookOutput)
+	in := addChain(conn, table, "in", nftables.ChainHookInput, cut.priority())
+	out := addChain(conn, table, "out", nftables.ChainHookOutput, cut.priority())
 	for _, peer := range cut.Peers {
 		ip := net.ParseIP(peer).To4()
 		if ip == nil {
 			return moment, fmt.Errorf("not an IPv4 address: %q", peer)
 		}
-		addRule(conn, in, sourceOffset, ip, then)
+		if cut.inbound() {
+			addRule(conn, in, sourceOffset, ip, then)
+		}
 		if !cut.InboundOnly {
 			addRule(conn, out, destinationOffset, ip, then)
 		}
@@ -57,10 +59,22 @@ func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 	return moment, nil
 }
 
-func addChain(conn *nftables.Conn, table *nftables.Table, name string, hook *nftables.ChainHook) *nftables.Chain {
+// inbound says whether rules match the packets from the peers.
+func (c Cut) inbound() bool { return c.Hold == nil || c.InboundOnly }
+
+// priority is the place of a cut's rules among others. A message that was held back meets the other cuts when it is
+// released.
+func (c Cut) priority() *nftables.ChainPriority {
+	if c.Hold != nil {
+		return nftables.ChainPriorityRef(*nftables.ChainPriorityFilter - 1)
+	}
+	return nftables.ChainPriorityFilter
+}
+
+func addChain(conn *nftables.Conn, table *nftables.Table, name string, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
 	return conn.AddChain(&nftables.Chain{
 		Name: name, Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: hook, Priority: nftables.ChainPriorityFilter,
+		Hooknum: hook, Priority: priority,
 	})
 }
 
@@ -88,7 +102,7 @@ func drop(share float64) []expr.Any {
 }
 
 // healCut removes a cut. Packets that wait in its queue, if it has one, are released.
-func healCut(id string, waiting *packetQueue) (moment Moment, dropped int64, err error) {
+func healCut(id string, waiting waiting) (moment Moment, dropped int64, err error) {
 	moment.From = history.Now()
 	conn, err := nftables.New()
 	if err != nil {
@@ -117,7 +131,7 @@ func healCut(id string, waiting *packetQueue) (moment Moment, dropped int64, err
 
 // passAll removes the rules and then releases the waiting packets, before the chains are removed. When a chain
 // is removed the kernel drops the packets that wait in any queue of the network namespace.
-func passAll(conn *nftables.Conn, table *nftables.Table, waiting *packetQueue) error {
+func passAll(conn *nftables.Conn, table *nftables.Table, waiting waiting) error {
 	conn.FlushTable(table)
 	if err := conn.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)

@@ -65,7 +65,7 @@ func TestCuts(t *testing.T) {
 			return
 		}
 		foreign := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "nat"})
-		addChain(conn, foreign, "in", nftables.ChainHookInput)
+		addChain(conn, foreign, "in", nftables.ChainHookInput, nftables.ChainPriorityFilter)
 		addRule(conn, &nftables.Chain{Name: "in", Table: foreign}, sourceOffset, net.IPv4(192, 0, 2, 1).To4(), drop(0))
 		if err := conn.Flush(); err != nil {
 			t.Error(err)

@@ -38,6 +38,8 @@ type Host interface {
 	// Offers returns why the kernel lacks what a cut needs; nil if it lacks nothing. The cut's ID and peers do
 	// not matter.
 	Offers(ctx context.Context, cut Cut) error
+	// AwaitHeld waits until a cut holds a message back. It reports false if none came in some seconds.
+	AwaitHeld(ctx context.Context, id string) (Sighting, bool, error)
 	// Heal removes a cut, releases the packets that it has held back, and returns the count of Dropped.
 	Heal(ctx context.Context, id string) (Moment, int64, error)
 	// Dropped returns how many packets a cut has dropped or held back so far.
@@ -132,6 +134,9 @@ type Cut struct {
 	Jitter time.Duration `json:"jitter,omitempty"`
 	// Rate limits each direction, in bytes a second; 0 for no limit.
 	Rate int64 `json:"rate,omitempty"`
+	// Hold lets all packets pass except one, which waits until the cut is healed: of those to the peers, or with
+	// InboundOnly of those from them. Such a cut is not listed among the cuts in force.
+	Hold *Message `json:"hold,omitempty"`
 }
 
 // Reading is one reading of a server's wall clock.

@@ -104,6 +104,14 @@ func (l Local) Offers(_ context.Context, cut Cut) error {
 	return l.Network.offers(cut)
 }
 
+// AwaitHeld implements Host.
+func (l Local) AwaitHeld(ctx context.Context, id string) (Sighting, bool, error) {
+	if l.Network == nil {
+		return Sighting{}, false, errNoNetwork
+	}
+	return l.Network.awaitHeld(ctx, id)
+}
+
 // Heal implements Host.
 func (l Local) Heal(_ context.Context, id string) (Moment, int64, error) {
 	if l.Network == nil {
@@ -125,7 +133,7 @@ func (l Local) Cuts(context.Context) ([]string, error) {
 	if l.Network == nil {
 		return nil, nil
 	}
-	return listCuts()
+	return l.Network.cuts()
 }
 
 // Dial implements Host.

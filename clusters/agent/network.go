@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/google/nftables/expr"
@@ -14,15 +15,33 @@ import (
 // ready for use.
 type Network struct {
 	mu     sync.Mutex
-	opened uint16                  // how many queues have been opened
-	queues map[string]*packetQueue // by ID of the cut
+	opened uint16             // how many queues have been opened
+	queues map[string]waiting // by ID of the cut
 
 	trying  sync.Mutex
 	offered map[bool]error // results of trial cuts: with a queue (true), or without
 }
 
+// waiting is a queue of packets that wait for our verdict.
+type waiting interface {
+	// flush releases all of its packets.
+	flush() error
+	close()
+}
+
+// open returns the queue of a cut that needs one.
+func (c Cut) open(number uint16) (waiting, error) {
+	if c.Hold != nil {
+		return openMessageQueue(number, *c.Hold)
+	}
+	return openPacketQueue(number, c)
+}
+
+// queued says whether a cut needs a queue.
+func (c Cut) queued() bool { return c.Delay > 0 || c.Rate > 0 || c.Hold != nil }
+
 func (n *Network) cut(cut Cut) (Moment, error) {
-	if cut.Delay == 0 && cut.Rate == 0 {
+	if !cut.queued() {
 		return applyCut(cut, drop(cut.Loss))
 	}
 	n.mu.Lock()
@@ -31,7 +50,7 @@ func (n *Network) cut(cut Cut) (Moment, error) {
 		return Moment{}, fmt.Errorf("a cut %q is in force already", cut.ID)
 	}
 	n.opened++
-	l, err := openPacketQueue(n.opened, cut)
+	l, err := cut.open(n.opened)
 	if err != nil {
 		return Moment{}, err
 	}
@@ -41,7 +60,7 @@ func (n *Network) cut(cut Cut) (Moment, error) {
 		return moment, err
 	}
 	if n.queues == nil {
-		n.queues = make(map[string]*packetQueue)
+		n.queues = make(map[string]waiting)
 	}
 	n.queues[cut.ID] = l
 	return moment, nil
@@ -100,7 +119,7 @@ const trialID = "?"
 func (n *Network) offers(cut Cut) error {
 	n.trying.Lock()
 	defer n.trying.Unlock()
-	queued := cut.Delay > 0 || cut.Rate > 0
+	queued := cut.queued()
 	if err, tried := n.offered[queued]; tried {
 		return err
 	}
@@ -114,4 +133,15 @@ func (n *Network) offers(cut Cut) error {
 	}
 	n.offered[queued] = err
 	return err
+}
+
+// cuts lists the cuts in force, without those that hold a message back.
+func (n *Network) cuts() ([]string, error) {
+	ids, err := listCuts()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		_, holds := n.queues[id].(*messageQueue)
+		return holds
+	}), err
 }

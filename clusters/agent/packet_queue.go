@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -53,37 +54,43 @@ type packet struct {
 }
 
 func openPacketQueue(number uint16, cut Cut) (*packetQueue, error) {
-	queue, err := nfqueue.Open(&nfqueue.Config{
-		NfQueue: number, MaxQueueLen: queueLength, MaxPacketLen: headerLength,
-		Copymode: nfqueue.NfQnlCopyPacket, AfFamily: unix.AF_INET,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("nfqueue: %w", err)
-	}
 	stopping, stop := context.WithCancel(context.Background())
-	listening, unlisten := context.WithCancel(context.Background())
 	q := &packetQueue{
-		queue: queue, cut: cut, stop: stop, unlisten: unlisten, stopped: stopping.Done(),
+		cut: cut, stop: stop, stopped: stopping.Done(),
 		in: direction{waiting: make(chan packet, queueLength)}, out: direction{waiting: make(chan packet, queueLength)},
 	}
-	if err := q.listen(listening); err != nil {
-		q.close()
-		return nil, fmt.Errorf("nfqueue: %w", err)
+	var err error
+	if q.queue, q.unlisten, err = openQueue(number, headerLength, q.receive); err != nil {
+		stop()
+		return nil, err
 	}
 	q.releases.Go(func() { q.release(q.in.waiting) })
 	q.releases.Go(func() { q.release(q.out.waiting) })
 	return q, nil
 }
 
-func (q *packetQueue) listen(ctx context.Context) error {
-	if err := q.queue.Con.SetReadBuffer(queueBuffer); err != nil {
-		return err
+// openQueue receives notices of the packets in a queue, each with so many bytes of its packet, until unlisten.
+func openQueue(number uint16, copied uint32, receive nfqueue.HookFunc) (queue *nfqueue.Nfqueue, unlisten context.CancelFunc, err error) {
+	queue, err = nfqueue.Open(&nfqueue.Config{
+		NfQueue: number, MaxQueueLen: queueLength, MaxPacketLen: copied,
+		Copymode: nfqueue.NfQnlCopyPacket, AfFamily: unix.AF_INET,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("nfqueue: %w", err)
 	}
-	// A lost notice must not end the stream of notices.
-	if err := q.queue.SetOption(netlink.NoENOBUFS, true); err != nil {
-		return err
+	ctx, unlisten := context.WithCancel(context.Background())
+	err = errors.Join(
+		queue.Con.SetReadBuffer(queueBuffer),
+		queue.SetOption(netlink.NoENOBUFS, true), // a lost notice must not end the stream of notices
+	)
+	if err == nil {
+		err = queue.RegisterWithErrorFunc(ctx, receive, func(error) int { return 1 })
 	}
-	return q.queue.RegisterWithErrorFunc(ctx, q.receive, func(error) int { return 1 })
+	if err != nil {
+		unlisten()
+		return nil, nil, fmt.Errorf("nfqueue: %w", errors.Join(err, queue.Close()))
+	}
+	return queue, unlisten, nil
 }
 
 // receive seldom blocks: the kernel queues no more packets than a direction holds.

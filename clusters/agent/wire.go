@@ -45,6 +45,7 @@ type reply struct {
 	Dropped   int64          `json:",omitempty"`
 	Names     []string       `json:",omitempty"`
 	Reading   Reading        `json:",omitzero"`
+	Sighting  Sighting       `json:",omitzero"`
 	Text      string         `json:",omitempty"`
 	Span      time.Duration  `json:",omitempty"`
 	NoLoss    bool           `json:",omitempty"` // the error is ErrNoLoss
@@ -119,6 +120,8 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Moment, err = host.Cut(ctx, r.Cut)
 	case "offers":
 		err = host.Offers(ctx, r.Cut)
+	case "await-held":
+		answer.Sighting, answer.Yes, err = host.AwaitHeld(ctx, r.Target)
 	case "heal":
 		answer.Moment, answer.Dropped, err = host.Heal(ctx, r.Target)
 	case "dropped":
@@ -365,6 +368,12 @@ func (r *Remote) Cut(ctx context.Context, cut Cut) (Moment, error) {
 func (r *Remote) Offers(ctx context.Context, cut Cut) error {
 	_, err := r.call(ctx, request{Method: "offers", Cut: cut})
 	return err
+}
+
+// AwaitHeld implements Host.
+func (r *Remote) AwaitHeld(ctx context.Context, id string) (Sighting, bool, error) {
+	answer, err := r.call(ctx, request{Method: "await-held", Target: id})
+	return answer.Sighting, answer.Yes, err
 }
 
 // Heal implements Host.
