@@ -111,7 +111,7 @@ func (f *fault) grantedAgain(r *run) bool {
 // worker.
 func (f *FaultCoverage) strikesCall() bool {
 	switch f.Moment {
-	case history.MomentQueued, history.MomentLost:
+	case history.MomentQueued, history.MomentLost, history.MomentRequest, history.MomentAnswer:
 		return true
 	}
 	return history.CallOf(f.Moment) != ""

@@ -19,6 +19,8 @@ const (
 	MomentQueued      = "queued"   // a worker waits while another one holds the lock
 	MomentLost        = "lost"     // a worker knows, or could know, that its lock is gone
 	MomentFailover    = "failover" // the servers have lost their leader, or have just elected a new one
+	MomentRequest     = "request"  // a packet of a worker to a server is held back
+	MomentAnswer      = "answer"   // a packet of a server to a worker is held back
 )
 
 // CallOf returns the operation that is in flight at a moment; "" if the moment is no call.

@@ -22,11 +22,13 @@ const (
 	WhenQueued      = history.MomentQueued
 	WhenLost        = history.MomentLost
 	WhenFailover    = history.MomentFailover
+	WhenRequest     = history.MomentRequest
+	WhenAnswer      = history.MomentAnswer
 )
 
 // Moments lists the values of Step.When.
 func Moments() []string {
-	return []string{WhenAcquiring, WhenUncontended, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover}
+	return []string{WhenAcquiring, WhenUncontended, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover, WhenRequest, WhenAnswer}
 }
 
 // Catcher stops workers at their calls to the lock service.
@@ -68,6 +70,8 @@ func (n *Nemesis) await(ctx context.Context, step Step, id string) (entry, error
 		return entry{}, nil
 	case step.When == WhenFailover:
 		return n.failover.await(ctx)
+	case step.OfMessage():
+		return n.awaitMessage(ctx, step, id)
 	case call == "":
 		return n.Environment.Watch.await(ctx, step.When, step.Of)
 	case n.Environment.Calls == nil:
@@ -81,12 +85,7 @@ var errNoCalls = errors.New("nobody can stop the workers at their calls")
 // catch waits until a worker has stopped at a call. Other workers that have stopped for the same fault are
 // released.
 func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.Function) (entry, error) {
-	var asked []*clusters.Node
-	for _, w := range n.Environment.Workers {
-		if (step.Of == "" || step.Of == w.Name) && !n.Environment.Watch.killed(w.Name) {
-			asked = append(asked, w)
-		}
-	}
+	asked := n.alive(step.Of)
 	inFlight := step.catchesInFlight()
 	n.setInFlight(id, inFlight)
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,6 +170,9 @@ func (n *Nemesis) stray(worker, id string) {
 
 // letGo releases a worker that has stopped at a call, unless another fault keeps it stopped.
 func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
+	if e.holds {
+		pass(ctx, n.worker(e.worker), holdID(id))
+	}
 	if !e.caught {
 		return
 	}
@@ -214,7 +216,7 @@ func (n *Nemesis) awaitContinued(order Order) {
 // keepsStopped says whether a fault is a pause of the worker that has stopped for it. Healing the pause then
 // continues the worker.
 func keepsStopped(order Order, e entry) bool {
-	return order.Step.Fault == history.Pause && hits(order, e)
+	return e.caught && order.Step.Fault == history.Pause && hits(order, e)
 }
 
 func hits(order Order, e entry) bool {
@@ -232,6 +234,8 @@ func (s Step) missedReason() string {
 		return fmt.Sprintf("no %s was caught in time", call)
 	}
 	switch s.When {
+	case WhenRequest, WhenAnswer:
+		return fmt.Sprintf("no %s was seen in time", s.message())
 	case WhenQueued:
 		return "nobody had to wait in the queue in time"
 	case WhenLost:

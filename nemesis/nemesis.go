@@ -151,8 +151,12 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 // round.
 func (n *Nemesis) runOnce(ctx context.Context, step Step, id string, w window, inForce func()) bool {
 	trigger, err := n.awaitInto(ctx, step, id)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		n.neverBegun(step, id, step.missedReason())
+		return false
+	case err != nil:
+		n.neverBegun(step, id, err.Error())
 		return false
 	}
 	if trigger.leader, err = n.leader(ctx, step); err != nil {

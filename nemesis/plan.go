@@ -92,6 +92,8 @@ func (n *Nemesis) lacksMoment(step Step) error {
 		return errNoQueue
 	case step.When == WhenRenewing && !n.Environment.Renews:
 		return ErrNoRenewals
+	case step.OfMessage():
+		return n.lacksMessages(step)
 	case step.When == WhenFailover && !slices.ContainsFunc(n.Environment.Servers, canLead):
 		return agent.ErrNoLeader
 	}

@@ -54,6 +54,10 @@ type Step struct {
 	// worker Of, or any.
 	When string `yaml:"when,omitempty"`
 	Of   string `yaml:"of,omitempty"`
+	// Bytes is what the message has that the moments request and answer wait for: text, or 0x and hexadecimal digits;
+	// "" for any. Nth counts such messages of a worker since the step began to wait; 0 for the first.
+	Bytes string `yaml:"bytes,omitempty"`
+	Nth   int    `yaml:"nth,omitempty"`
 	// Into is how long the moment must have lasted. A call in flight has no duration.
 	Into Span `yaml:"into,omitempty"`
 	// Needs lists earlier steps that must have been applied before this step waits for its time.
@@ -174,7 +178,7 @@ func (s *Step) check() error {
 		return wrong("when", "%q is unknown (there are %s)%s", s.When, strings.Join(Moments(), ", "), spelling.Hint(s.When, Moments()))
 	case s.Of != "" && !s.ofWorker():
 		return wrong("of", "goes with when:, and the moment of a worker; add when: holding, or leave of out")
-	case !s.Into.IsZero() && (s.When == "" || history.CallOf(s.When) != ""):
+	case !s.Into.IsZero() && (s.When == "" || s.OfMessage() || history.CallOf(s.When) != ""):
 		return wrong("into", "goes with when: holding, queued, lost or failover; add one, or leave into out")
 	case (s.Target == roleActor || s.From == roleActor) && !s.ofWorker():
 		return advised("target", "; add when: acquiring, for example, or write holder", "%s is the worker whose moment a step waits for", roleActor)
@@ -210,6 +214,9 @@ func (s *Step) check() error {
 		return err
 	}
 	if err := s.checkPackets(kind); err != nil {
+		return err
+	}
+	if err := s.checkMessage(); err != nil {
 		return err
 	}
 	return s.checkTransfer()

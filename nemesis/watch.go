@@ -73,6 +73,8 @@ type entry struct {
 	// caught: the worker has stopped at a call and must be released. mine: the fault that caught it also has it
 	// as a target.
 	caught, mine bool
+	// holds: a message of the worker is held back and must be released.
+	holds bool
 	// leader is who led by then; nil if nobody did, or nobody asked.
 	leader *clusters.Node
 }

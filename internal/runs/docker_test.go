@@ -12,6 +12,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/history"
 	"lockcheck/nemesis"
 )
 
@@ -195,6 +196,34 @@ func TestCutThatNobodyMet(t *testing.T) {
 					Fault: "partition", Target: "n1", From: from, For: nemesis.Span{Plus: 2 * time.Second},
 				}}}
 			}))
+		})
+	}
+}
+
+// TestMessageOnRedis loses the answer to a worker's second renewal. A message that nobody sends is the control.
+func TestMessageOnRedis(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for bytes, want := range map[string]checker.Verdict{"PEXPIRE": checker.Valid, "NO SUCH COMMAND": checker.Undecided} {
+		t.Run(bytes, func(t *testing.T) {
+			t.Parallel()
+			outcome := verdictIs(t, want, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.TimeLimit, o.Concurrency, o.Renew = "redis", 2*time.Second, 20*time.Second, 2, true
+				o.Section.Min, o.Section.Max, o.MinOps = time.Second, time.Second, 5
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: history.OneWay, Target: "actor", From: "servers", When: nemesis.WhenRequest, Bytes: bytes, Nth: 2,
+					For: nemesis.Span{Plus: time.Second},
+				}}}
+			}))
+			renewals := make(map[string]int) // by worker, until the cut was in force
+			for _, e := range outcome.History.Events {
+				switch {
+				case e.F == history.Renew && e.Type == history.Invoke:
+					renewals[e.Process]++
+				case e.Fault != nil && e.Fault.Stage == history.Applied && renewals[e.Fault.Actor] != 2:
+					t.Errorf("it came after %d renewals: %+v", renewals[e.Fault.Actor], e.Fault)
+				}
+			}
 		})
 	}
 }

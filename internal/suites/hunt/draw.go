@@ -60,13 +60,22 @@ func (s space) swarm(rng *rand.Rand) []string {
 func (s space) step(rng *rand.Rand, kinds []string) Step {
 	a := oneOf(rng, s.aims[oneOf(rng, kinds)])
 	step := Step{Fault: a.fault, Target: a.target, From: a.from}
-	step.When = oneOf(rng, s.whens[a])
+	step.draw(rng, s.whens[a])
 	step.Half = rng.IntN(2) == 0
 	step.Length = oneOf(rng, lengths())
 	step.Clock = oneOf(rng, clocksOf(a.fault))
 	step.Order = oneOf(rng, []order{apart, during, then})
 	return step
 }
+
+// draw chooses a moment.
+func (s *Step) draw(rng *rand.Rand, whens []string) {
+	if s.When = oneOf(rng, whens); isMessage(s.When) {
+		s.Nth = oneOf(rng, nths())
+	}
+}
+
+func isMessage(when string) bool { return nemesis.Step{When: when}.OfMessage() }
 
 // change makes a trial that differs from the given one in a single value.
 func (s space) change(rng *rand.Rand, t Trial) Trial {
@@ -112,7 +121,7 @@ func (s space) changeStep(rng *rand.Rand, step *Step) {
 			step.When = s.whens[a][0]
 		}
 	case 1:
-		step.When = oneOf(rng, s.whens[step.aim()])
+		step.draw(rng, s.whens[step.aim()])
 	case 2:
 		step.Length = oneOf(rng, lengths())
 	case 3:
@@ -136,6 +145,11 @@ func (t Trial) normal() Trial {
 			step.When = nemesis.WhenHolding // without a moment to wait for, nobody need hold the lock
 		}
 		step.Half = step.Half && canLast(step.When)
+		if !isMessage(step.When) {
+			step.Nth = 0
+		} else if step.Nth == 0 {
+			step.Nth = nths()[0]
+		}
 		if step.Fault == history.TransferLeader {
 			step.Length = lengths()[0] // it has none
 		}

@@ -31,6 +31,8 @@ type Step struct {
 	Target string `json:"target"`
 	From   string `json:"from,omitempty"`
 	When   string `json:"when,omitempty"`
+	// Nth counts messages at the moments request and answer, from 1; 0 at other moments.
+	Nth int `json:"nth,omitempty"`
 	// Half: the step begins half a section after its moment.
 	Half bool `json:"half,omitempty"`
 	// Length is how long the fault lasts, in leases.
@@ -77,7 +79,7 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 	for i, step := range t.Steps {
 		n := nemesis.Step{
 			ID: fmt.Sprintf("%s-%d", step.Fault, i+1), Fault: step.Fault, Target: step.Target, From: step.From,
-			When: step.When, For: nemesis.Span{Leases: step.Length}, After: nemesis.Span{Plus: trials.FirstStep},
+			When: step.When, Nth: step.Nth, For: nemesis.Span{Leases: step.Length}, After: nemesis.Span{Plus: trials.FirstStep},
 		}
 		if step.Half {
 			n.Into = nemesis.Span{Plus: (section / 2).Round(time.Millisecond)}
@@ -211,6 +213,9 @@ func (s Step) String() string {
 	}
 	if s.When != "" {
 		text += " when " + s.When
+	}
+	if s.Nth > 0 {
+		text += fmt.Sprintf(" %d", s.Nth)
 	}
 	if s.Half {
 		text += " halfway through the critical section"
