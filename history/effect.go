@@ -22,6 +22,7 @@ const (
 	PacketLoss  = "packet-loss"
 	PacketDelay = "packet-delay"
 	SlowLink    = "slow-link"
+	StaleDNS    = "stale-dns"
 	DelayWrite  = "delay-write"
 	// TransferLeader is a planned change of leader.
 	TransferLeader = "transfer-leader"
@@ -56,7 +57,7 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Steps}
 	case Partition, OneWay:
 		return []Effect{Cuts}
-	case PacketLoss, PacketDelay, SlowLink:
+	case PacketLoss, PacketDelay, SlowLink, StaleDNS:
 		return []Effect{Disturbs}
 	case DelayWrite:
 		return []Effect{Defers}

@@ -28,8 +28,8 @@ type Environment struct {
 	Leader func(ctx context.Context) (replica string, err error)
 	// Queues: an attempt waits for its turn. Renews: workers renew by explicit calls.
 	Queues, Renews bool
-	// WallClocks: the workers' clients may look at their wall clocks.
-	WallClocks bool
+	// WallClocks: the workers' clients may look at their wall clocks. Names: nodes are found by their names.
+	WallClocks, Names bool
 	// Lease is the time after which the lock expires without renewals; 0 for never.
 	Lease time.Duration
 	// Silence is how long a lock without a lease outlasts its connection when that is cut; 0 for forever.
@@ -136,7 +136,7 @@ func Kinds() []Kind {
 		pauseKind(), freezeKind(), killKind(), restartKind(), wipeKind(), crashKind(), powerLossKind(),
 		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
-		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
+		packetLossKind(), packetDelayKind(), slowLinkKind(), staleDNSKind(), delayWriteKind(),
 		transferLeaderKind(),
 	}
 }

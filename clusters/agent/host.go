@@ -46,6 +46,8 @@ type Host interface {
 	Dropped(ctx context.Context, id string) (int64, error)
 	// Cuts lists the IDs of the cuts in force, as the kernel shows them.
 	Cuts(ctx context.Context) ([]string, error)
+	// Names lists the names that the node resolves without asking a server, each line an address and its names.
+	Names(ctx context.Context) ([]string, error)
 	// Dial reports whether a TCP connection to the address can be made. The error is ErrNoAnswer if nothing
 	// came back within the timeout, ErrRefused if nothing listens there.
 	Dial(ctx context.Context, address string, timeout time.Duration) error
@@ -134,6 +136,8 @@ type Cut struct {
 	Jitter time.Duration `json:"jitter,omitempty"`
 	// Rate limits each direction, in bytes a second; 0 for no limit.
 	Rate int64 `json:"rate,omitempty"`
+	// Moved lists addresses whose names point to UnusedAddress, which is then the only peer, until the cut is healed.
+	Moved []string `json:"moved,omitempty"`
 	// Hold lets all packets pass except one, which waits until the cut is healed: of those to the peers, or with
 	// InboundOnly of those from them. Such a cut is not listed among the cuts in force.
 	Hold *Message `json:"hold,omitempty"`

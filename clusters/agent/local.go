@@ -136,6 +136,14 @@ func (l Local) Cuts(context.Context) ([]string, error) {
 	return l.Network.cuts()
 }
 
+// Names implements Host.
+func (l Local) Names(context.Context) ([]string, error) {
+	if l.Network == nil {
+		return nil, errNoNetwork
+	}
+	return names()
+}
+
 // Dial implements Host.
 func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -15,8 +15,10 @@ import (
 // ready for use.
 type Network struct {
 	mu     sync.Mutex
-	opened uint16             // how many queues have been opened
-	queues map[string]waiting // by ID of the cut
+	opened uint16              // how many queues have been opened
+	queues map[string]waiting  // by ID of the cut
+	hosts  []byte              // the file of names before it was changed; nil until then
+	moved  map[string][]string // by ID of the cut
 
 	trying  sync.Mutex
 	offered map[bool]error // results of trial cuts: with a queue (true), or without
@@ -41,11 +43,14 @@ func (c Cut) open(number uint16) (waiting, error) {
 func (c Cut) queued() bool { return c.Delay > 0 || c.Rate > 0 || c.Hold != nil }
 
 func (n *Network) cut(cut Cut) (Moment, error) {
-	if !cut.queued() {
+	if !cut.queued() && len(cut.Moved) == 0 {
 		return applyCut(cut, drop(cut.Loss))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if len(cut.Moved) > 0 {
+		return n.cutMoved(cut)
+	}
 	if n.queues[cut.ID] != nil {
 		return Moment{}, fmt.Errorf("a cut %q is in force already", cut.ID)
 	}
@@ -99,6 +104,12 @@ func iptablesQueue(revision uint32, number uint16) expr.Any {
 func (n *Network) heal(id string) (Moment, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.moved[id] != nil {
+		delete(n.moved, id)
+		if err := n.moveNames(); err != nil {
+			return Moment{}, 0, err
+		}
+	}
 	l := n.queues[id]
 	moment, dropped, err := healCut(id, l)
 	if err == nil && l != nil {
@@ -108,8 +119,8 @@ func (n *Network) heal(id string) (Moment, int64, error) {
 	return moment, dropped, err
 }
 
-// unusedAddress is an address that no machine has (RFC 5737).
-const unusedAddress = "192.0.2.1"
+// UnusedAddress is an address that no machine has (RFC 5737).
+const UnusedAddress = "192.0.2.1"
 
 // trialID is the ID of a trial cut. No step of a schedule has this ID.
 const trialID = "?"
@@ -123,7 +134,7 @@ func (n *Network) offers(cut Cut) error {
 	if err, tried := n.offered[queued]; tried {
 		return err
 	}
-	cut.ID, cut.Peers = trialID, []string{unusedAddress}
+	cut.ID, cut.Peers = trialID, []string{UnusedAddress}
 	_, err := n.cut(cut)
 	if err == nil {
 		_, _, err = n.heal(cut.ID)

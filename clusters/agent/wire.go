@@ -128,6 +128,8 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Dropped, err = host.Dropped(ctx, r.Target)
 	case "cuts":
 		answer.Names, err = host.Cuts(ctx)
+	case "names":
+		answer.Names, err = host.Names(ctx)
 	case "dial":
 		err = host.Dial(ctx, r.Target, r.Span)
 	case "answer":
@@ -391,6 +393,12 @@ func (r *Remote) Dropped(ctx context.Context, id string) (int64, error) {
 // Cuts implements Host.
 func (r *Remote) Cuts(ctx context.Context) ([]string, error) {
 	answer, err := r.call(ctx, request{Method: "cuts"})
+	return answer.Names, err
+}
+
+// Names implements Host.
+func (r *Remote) Names(ctx context.Context) ([]string, error) {
+	answer, err := r.call(ctx, request{Method: "names"})
 	return answer.Names, err
 }
 

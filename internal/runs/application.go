@@ -214,6 +214,7 @@ func (t *appTest) target(r nemesis.Request) string {
 func hitsReplicas(kind string) bool {
 	return slices.Contains([]string{
 		history.Pause, history.Freeze, history.Kill, history.Partition, history.OneWay, history.PacketLoss, history.PacketDelay, history.SlowLink,
+		history.StaleDNS,
 	}, kind)
 }
 
@@ -272,7 +273,7 @@ func (t *appTest) divide(nodes []*clusters.Node) (servers, replicas []*clusters.
 }
 
 func (t *appTest) environment(servers, replicas []*clusters.Node) nemesis.Environment {
-	env := nemesis.Environment{Servers: servers, Workers: replicas, Lease: t.App.Lease, Pause: t.Pause}
+	env := nemesis.Environment{Servers: servers, Workers: replicas, Lease: t.App.Lease, Pause: t.Pause, Names: true}
 	if t.leader != nil {
 		env.Leader = t.leader.Leader
 	}
