@@ -28,6 +28,21 @@ func redisNoRetries() Option {
 	return Option{Name: noRetries, Adds: "go-redis sends no request again (MaxRetries -1)"}
 }
 
+// Options of redis-reentrant.
+const (
+	subscribe        = "subscribe"
+	retryOnReconnect = "retry-on-reconnect"
+)
+
+func redisReentrantOptions() []Option {
+	return append(redisOptions(), Option{
+		Name: subscribe, Adds: "a refused attempt waits, as in Redisson, for a message that the lock was released, or until the lease that it was told is over",
+		changes: func(i *Info) { i.Queues = true },
+	}, Option{
+		Name: retryOnReconnect, Adds: "with subscribe: it also tries again when its subscription was lost and is confirmed anew",
+	})
+}
+
 // ClusterTag precedes the names of all keys in a Redis Cluster. As a hash tag it puts all keys into one slot,
 // so exactly one server at a time owns them.
 const ClusterTag = "{lock}"

@@ -183,6 +183,7 @@ func redisLocks() []Info {
 		}),
 		redis.as("redis-reentrant", "one Redis: a hash with a hold count and a watchdog, in the manner of Redisson's RLock", func(i *Info) {
 			i.Session, i.Renew, i.LossNotification, i.Open = true, false, neverNotified, openRedisReentrant
+			i.Options = redisReentrantOptions()
 		}),
 		redlock,
 		redsync,
