@@ -17,7 +17,7 @@ type Noticed struct {
 	UntrueLosses int64         `json:"untrue_losses,omitempty"`
 	UntrueIdle   time.Duration `json:"untrue_idle_ns,omitempty"`
 	// IdleReleases are acknowledged releases after which no worker was granted the lock for longer than
-	// HandoverBound, although another worker asked for it and no fault was in force. Idle is the total time.
+	// HandoverBound, although another worker asked for it and no fault excuses that. Idle is the total time.
 	IdleReleases int64         `json:"idle_releases,omitempty"`
 	Idle         time.Duration `json:"idle_ns,omitempty"`
 }
@@ -29,6 +29,9 @@ type noticed struct {
 	losses       int64
 	handover     stats.Histogram
 }
+
+// ClassMissedWakeUp is the class of a lock that was idle after a release during which a worker was cut off.
+const ClassMissedWakeUp = "missed wake-up"
 
 // HandoverBound is how long a lock may be idle while a worker asks for it.
 func HandoverBound(h history.Header) time.Duration { return cmp.Or(h.Handover, OutageGap) }
@@ -88,13 +91,13 @@ func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 }
 
 // handOver counts the releases of a key that a worker waited for, and those after which the lock stayed idle. Times do
-// not count in which the machine stalled, or in which a worker may have held the lock without knowing. Nor does a
-// release count that came so soon after a fault that a dead waiter may still have had its place in the queue.
+// not count in which the machine stalled, or in which a worker may have held the lock without knowing, or that a fault
+// excuses.
 func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
 	perhaps, _ := r.perhapsHeld(k)
 	asked = uncovered(asked, united(slices.Concat(stalls, perhaps)))
-	settle := int64(r.header.Lease + r.header.Grace + LivenessGrace)
+	gaveUp := r.timesGivenUp(k)
 	for i, a := range k.holds {
 		c := a.released()
 		if c == nil {
@@ -104,8 +107,9 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 		if i+1 < len(k.holds) {
 			until = k.holds[i+1].acquire.done
 		}
-		idle := time.Duration(total(within(span{c.done, until}, asked)))
-		if idle == 0 || r.forces.first(c.done-settle, until) >= 0 {
+		from, missed := r.excusedUntil(c, until, gaveUp)
+		idle := time.Duration(total(within(span{from, until}, asked)))
+		if idle == 0 {
 			continue
 		}
 		if n.handover.Add(idle); idle <= HandoverBound(r.header) {
@@ -113,13 +117,47 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 		}
 		n.IdleReleases++
 		n.Idle += idle
+		class := "idle lock"
+		if missed {
+			class = ClassMissedWakeUp
+		}
 		n.idle.add(k.name, c.done, func() Incident {
 			return Incident{
-				Kind: KindIdleLock, Class: "idle lock", Figures: IncidentFigures{Length: idle}, Key: k.name, From: c.done, To: until,
-				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
+				Kind: KindIdleLock, Class: class, Figures: IncidentFigures{Length: idle}, Key: k.name, From: c.done, To: until,
+				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant), Faults: r.inForce(c.invoke, until),
 			}
 		})
 	}
+}
+
+// excusedUntil returns until when faults excuse that a released lock is idle. After most faults a dead waiter may have its
+// place in the queue for another lease. If a fault only cut workers off and nobody gave up waiting since, no waiter is
+// dead. Then the waiter hears of the release when TCP sends it again, which is within as long as the cut lasted: TCP
+// doubles its pauses. missed says that a worker was cut off when the lock was released.
+func (r *run) excusedUntil(release *call, until int64, gaveUp []int64) (from int64, missed bool) {
+	from, settle := release.done, r.header.Grace+LivenessGrace
+	for _, i := range r.forces.all(release.done-int64(r.header.Lease+settle), until) {
+		f := &r.faults[i]
+		next, _ := slices.BinarySearch(gaveUp, f.Begin)
+		if !f.does(history.Cuts) || !f.onlyWorkers(r.workers) || next < len(gaveUp) && gaveUp[next] < until {
+			return until, false
+		}
+		from = max(from, later(f.End, time.Duration(f.End-f.Begin)+settle))
+		missed = missed || f.Begin <= release.done && release.invoke <= f.End
+	}
+	return from, missed
+}
+
+// timesGivenUp returns when workers gave up their attempts to get a key, sorted.
+func (r *run) timesGivenUp(k *keyed) []int64 {
+	var times []int64
+	for _, a := range k.attempts {
+		if a.asked && !a.granted() {
+			times = append(times, r.gaveUp(a))
+		}
+	}
+	slices.Sort(times)
+	return times
 }
 
 // noUntrueLoss judges that no worker is told that its lock is gone while it has it.

@@ -13,6 +13,10 @@ func TestNoticed(t *testing.T) {
 	within := func(bound time.Duration, granted float64) *script {
 		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK}).with(func(h *history.Header) { h.Handover = bound })
 	}
+	// The cut lasts for 7 ms, so it excuses the lock until 1.007 s after its end.
+	cut := func(granted float64, target string) *script {
+		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK}).fault(history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{target}, Peers: []string{map[string]string{"w2": "n1", "n1": "w2"}[target]}}, 19, 25)
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -30,6 +34,10 @@ func TestNoticed(t *testing.T) {
 		{"released, and wanted later", idle().try("w2", "b", 810, 821, history.Event{Type: history.OK}), Noticed{}},
 		{"released once of twice", newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire("w1", "b", 12, 13).
 			release("b", 20, 21).release("a", 810, 811).try("w2", "c", 15, 821, history.Event{Type: history.OK}), Noticed{}},
+		{"released while its waiter was cut off, and not free long after", cut(1700, "w2"), Noticed{IdleReleases: 1, Idle: 667 * time.Millisecond}},
+		{"released while its waiter was cut off, and free when it could hear of that", cut(1500, "w2"), Noticed{}},
+		{"released while the server was cut off", cut(1700, "n1"), Noticed{}},
+		{"released while its waiter was cut off, and another waiter gave up", cut(1700, "w2").try("w3", "c", 16, 40, history.Event{Type: history.Fail}), Noticed{}},
 		{"released, and the server stopped", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}).pause("f1", 16, 800, "n1"), Noticed{}},
 	} {
 		r := c.s.end().check(t)
