@@ -72,6 +72,7 @@ type Setup struct {
 	MinOps        int64         `yaml:"min-ops,omitempty"`
 	UntilOverlap  bool          `yaml:"until-overlap,omitempty"`
 	EndRecovered  bool          `yaml:"end-recovered,omitempty"`
+	Handover      time.Duration `yaml:"handover,omitempty"` // bounds no-idle-lock
 	// Workers are what single ones do otherwise than the others.
 	Workers []workloads.Use `yaml:"workers,omitempty"`
 }
@@ -327,7 +328,7 @@ func (s Setup) options(schedule nemesis.Schedule) runs.Options {
 		Schedule: &schedule, Seed: schedule.Seed,
 		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
 		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
-		Use: s.Use, Workers: s.Workers, Require: s.Require,
+		Use: s.Use, Workers: s.Workers, Require: s.Require, Handover: s.Handover,
 		TimeLimit: s.TimeLimit, MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true, EndRecovered: s.EndRecovered,
 	}
 }
