@@ -58,9 +58,10 @@ func openRedisReentrant(c Config) (Lock, error) {
 	})
 }
 
-// subscriptionSilence is how long a server may leave a ping unacknowledged before its connection counts as dead. It is
-// Redisson's default timeout for the ping of a connection. go-redis pings a subscription every 3 s, but does not wait
-// for the answer, so without this limit the kernel would keep the dead connection for a quarter of an hour.
+// subscriptionSilence is how long a server may leave a ping unacknowledged before its connection counts as dead.
+// Redisson closes a connection whose ping is not answered (pingConnectionInterval, 30 s by default). go-redis pings a
+// subscription every 3 s and does not wait for the answer, so without this limit the kernel would keep a dead
+// connection for a quarter of an hour.
 const subscriptionSilence = 3 * time.Second
 
 // dialUnlessSilent connects to a server, and has the kernel close the connection when the server falls silent.

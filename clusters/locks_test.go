@@ -255,3 +255,45 @@ func TestReentrant(t *testing.T) {
 	}
 	b.acquireAtLast(closed.Key, time.Minute, patience)
 }
+
+// TestSubscribe: a waiter is woken by a release, and by the end of a lease that nobody renews. A waiter that retries
+// after a new subscription also finds a lock whose release it did not hear.
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	cluster := started(t, "redis")
+	server := outside(t, cluster.Servers()[0])
+	a, b := openTwo(t, "redis-reentrant+subscribe+retry-on-reconnect", cluster)
+	waiting := func(grant clients.Grant) <-chan answer {
+		answers := b.queue(grant.Key, time.Minute)
+		clustertest.Eventually(t, patience, func() error {
+			channels, err := server.PubSubChannels(t.Context(), "*"+grant.Key).Result()
+			if err == nil && len(channels) == 0 {
+				err = fmt.Errorf("nobody has subscribed")
+			}
+			return err
+		})
+		return answers
+	}
+	first := a.acquire("released", 10*patience)
+	b.refused("while it is held", first)
+	answers := waiting(first)
+	a.released(first, clients.Done)
+	b.granted(answers)
+
+	unheard := a.acquire("unheard", 10*patience)
+	answers = waiting(unheard)
+	if err := server.Del(t.Context(), unheard.Key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.granted(answers)
+
+	orphan := a.acquire("orphan", 3*time.Second)
+	answers = waiting(orphan)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.granted(answers)
+}
