@@ -142,7 +142,7 @@ func (r *run) excusedUntil(release *call, until int64, gaveUp []int64) (from int
 		if !f.does(history.Cuts) || !f.onlyWorkers(r.workers) || next < len(gaveUp) && gaveUp[next] < until {
 			return until, false
 		}
-		from = max(from, later(f.End, time.Duration(f.End-f.Begin)+settle))
+		from = max(from, min(until, later(f.End, time.Duration(f.End-f.Begin)+settle)))
 		missed = missed || f.Begin <= release.done && release.invoke <= f.End
 	}
 	return from, missed

@@ -36,6 +36,7 @@ func TestNoticed(t *testing.T) {
 			release("b", 20, 21).release("a", 810, 811).try("w2", "c", 15, 821, history.Event{Type: history.OK}), Noticed{}},
 		{"released while its waiter was cut off, and not free long after", cut(1700, "w2"), Noticed{IdleReleases: 1, Idle: 667 * time.Millisecond}},
 		{"released while its waiter was cut off, and free when it could hear of that", cut(1500, "w2"), Noticed{}},
+		{"released while its waiter was cut off, and free soon after", cut(300, "w2"), Noticed{}},
 		{"released while the server was cut off", cut(1700, "n1"), Noticed{}},
 		{"released while its waiter was cut off, and another waiter gave up", cut(1700, "w2").try("w3", "c", 16, 40, history.Event{Type: history.Fail}), Noticed{}},
 		{"released, and the server stopped", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}).pause("f1", 16, 800, "n1"), Noticed{}},

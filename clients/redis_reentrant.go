@@ -37,7 +37,7 @@ return redis.call("PEXPIRE", KEYS[1], ARGV[2])`)
 
 // redisReentrant is a lock that its holder may acquire again, in the manner of Redisson's RLock, but without the latch
 // that makes a repeated unlock harmless there. A watchdog renews the lease for as long as the hold count is above 0.
-// An acquire ends by the timeouts and retries of the client library, not by a deadline of its caller.
+// A request ends by the timeouts and retries of the client library, not by a deadline of its caller.
 type redisReentrant struct {
 	config Config
 	client *redisClient
