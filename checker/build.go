@@ -301,6 +301,10 @@ func (b *builder) service(e *history.Event) {
 		return
 	}
 	k := b.keyed(e.Key)
+	if e.Client != "" {
+		k.removals = append(k.removals, e)
+		return
+	}
 	if k.dropped == nil {
 		k.dropped = make(map[uint64]int64)
 	}

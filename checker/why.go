@@ -65,6 +65,9 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return cause{class: CauseReleasedByOther}
 	}
+	if r.removedBy(a, granted) != nil {
+		return cause{class: CauseReleasedByOther}
+	}
 	from, to := a.exposure(granted)
 	ended := r.endUnrenewed(a, granted).likely() <= granted
 	if renewed := r.renewedSince(a, granted); renewed != nil {
@@ -306,9 +309,7 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 			e.HeldBack = c.fault.ID
 		}
 	case CauseReleasedByOther:
-		releaser := r.granted(r.releasedBy[a])
-		releaser.At = r.releasedBy[a].released().invoke
-		e.Releaser = &releaser
+		e.Releaser = r.releaser(a, granted)
 	case CauseLateRelease:
 		c := a.earlierRelease()
 		e.Earlier = &Past{Fate: FateUnanswered, Asked: c.invoke, At: c.done}
@@ -318,6 +319,34 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		e.Connected, e.InForce = c.class == CauseServerLost && connected(r.header), c.inForce()
 	}
 	return e
+}
+
+// removedBy returns the command by which a worker that had not been granted the lock removed the key of a grant before
+// another grant; nil if the service is not known to have executed one. The observer learns of a command late, never early.
+func (r *run) removedBy(a *attempt, granted int64) *history.Event {
+	k := r.byKey[a.key]
+	for _, e := range k.removals {
+		w := r.names.Of(e.Client)
+		its := func(h *attempt) bool { // which it may release by that command
+			release := h.released()
+			return h.worker == w && !h.acquire.failed() && h.acquire.invoke <= e.Time && (release == nil || e.Time <= release.done)
+		}
+		if w != a.worker && a.acquire.done <= e.Time && e.Time <= granted && !slices.ContainsFunc(k.attempts, its) {
+			return e
+		}
+	}
+	return nil
+}
+
+// releaser is the worker that released or removed the lock of a before a time, and when.
+func (r *run) releaser(a *attempt, granted int64) *Granted {
+	if by := r.releasedBy[a]; by != nil {
+		releaser := r.granted(by)
+		releaser.At = by.released().invoke
+		return &releaser
+	}
+	e := r.removedBy(a, granted)
+	return &Granted{Worker: e.Client, At: e.Time, Command: e.Note}
 }
 
 func (r *run) granted(a *attempt) Granted {

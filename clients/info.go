@@ -163,4 +163,6 @@ type Observation struct {
 	Key   string // the lock's name
 	Token uint64 // of the entry, as in Grant
 	Gone  bool   // the entry was removed
+	// From is the address of the connection that removed it, and Command what it sent; "" if the service does not tell.
+	From, Command string
 }

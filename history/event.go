@@ -52,7 +52,8 @@ const (
 
 	// Claimed and Dropped are single Info events of the lock service: a claim on a key, of a holder or in its
 	// queue, is on record, or no longer is. Token identifies the claim. Their times are when the observer
-	// learned of it. After an Unobserved event there are none, for the reason in Error.
+	// learned of it. A Dropped event with a Client says that a connection of this worker removed the key itself, by the
+	// command in Note. After an Unobserved event there are none, for the reason in Error.
 	Claimed    Function = "claimed"
 	Dropped    Function = "dropped"
 	Unobserved Function = "unobserved"

@@ -274,8 +274,8 @@ func observation(e *Event) error {
 	switch {
 	case e.Type != Info || !slices.Contains([]Function{Claimed, Dropped, Unobserved}, e.F):
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Service)
-	case e.F != Unobserved && (e.Key == "" || e.Token == 0):
-		return fmt.Errorf("a claim needs a key and a token")
+	case e.F != Unobserved && (e.Key == "" || e.Token == 0 && e.Client == ""):
+		return fmt.Errorf("a claim needs a key and a token, and a removal a key and a client")
 	}
 	return nil
 }

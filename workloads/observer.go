@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"regexp"
 	"strings"
 
 	"lockcheck/clients"
@@ -13,16 +15,37 @@ import (
 // ObserverConfig is the configuration of the observer of a lock service.
 type ObserverConfig struct {
 	Lock  string   `json:"lock"`
-	Nodes []string `json:"nodes"` // addresses of the lock's servers
+	Redis bool     `json:"redis,omitempty"` // the lock is a user's own, on one Redis or Valkey
+	Nodes []string `json:"nodes"`           // addresses of the lock's servers
 	// Prefix begins the keys to report. Other keys belong to other runs.
 	Prefix string `json:"prefix,omitempty"`
+	// Workers are the names of workers by IP address, if they can be told apart by that.
+	Workers map[string]string `json:"workers,omitempty"`
+}
+
+// observe returns how the service is observed; nil if it cannot be.
+func (c ObserverConfig) observe() func(context.Context, clients.Config, <-chan struct{}, func(clients.Observation)) error {
+	if c.Redis {
+		return clients.WatchRedis
+	}
+	info, _ := clients.ByName(c.Lock)
+	return info.Observe
+}
+
+// removal is the event of a key that a worker removed; none if the key is no name of a lock, or whoever removed it no worker.
+// A client may build its key from the name.
+func (c ObserverConfig) removal(o clients.Observation) (e history.Event, is bool) {
+	name := regexp.MustCompile(regexp.QuoteMeta(c.Prefix) + `k\d+`).FindString(o.Key)
+	host, _, _ := net.SplitHostPort(o.From)
+	worker := c.Workers[host]
+	return history.Event{F: history.Dropped, Type: history.Info, Key: name, Client: worker, Note: o.Command}, name != "" && worker != ""
 }
 
 // RunObserver records what the lock service itself has on record about the queues of keys, until its input
 // ends. No fault is aimed at the observer.
 func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, output io.Writer) error {
-	info, known := clients.ByName(config.Lock)
-	if !known || info.Observe == nil {
+	observe := config.observe()
+	if observe == nil {
 		return fmt.Errorf("observer: lock %q cannot be observed", config.Lock)
 	}
 	stop := make(chan struct{})
@@ -31,7 +54,13 @@ func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, ou
 		_, _ = io.Copy(io.Discard, input)
 	}()
 	record := NewEmitter(history.Service, output)
-	err := info.Observe(ctx, clients.Config{Worker: history.Service, Nodes: config.Nodes}, stop, func(o clients.Observation) {
+	err := observe(ctx, clients.Config{Worker: history.Service, Nodes: config.Nodes}, stop, func(o clients.Observation) {
+		if o.From != "" {
+			if e, is := config.removal(o); is {
+				record.Emit(e)
+			}
+			return
+		}
 		if !strings.HasPrefix(o.Key, config.Prefix) {
 			return
 		}

@@ -24,7 +24,10 @@ func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error
 	if err := r.startObserver(ctx); err != nil {
 		return err
 	}
-	return r.startWorkers(ctx)
+	if err := r.startWorkers(ctx); err != nil {
+		return err
+	}
+	return r.startRemovalObserver(ctx)
 }
 
 // startObserver starts the program that records what the lock service itself reports, if the service can be
@@ -34,6 +37,22 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 		return nil
 	}
 	config := workloads.ObserverConfig{Lock: r.Lock, Nodes: addresses(r.cluster.Servers()), Prefix: r.site.prefix()}
+	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
+	return err
+}
+
+// startRemovalObserver starts the program that records whose connection removes a key, for clients of which only their
+// users know what they send. It needs the addresses of the workers.
+func (r *run) startRemovalObserver(ctx context.Context) (err error) {
+	if servers := r.info.Servers; r.lock.Definition == nil || servers != "redis" && servers != "valkey" {
+		return nil
+	}
+	config := workloads.ObserverConfig{
+		Lock: r.info.Name, Redis: true, Nodes: addresses(r.forClients()), Prefix: r.site.prefix(), Workers: make(map[string]string),
+	}
+	for _, w := range r.workers {
+		config.Workers[w.IP] = w.Name
+	}
 	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
 	return err
 }
