@@ -58,6 +58,10 @@ func (f *fault) missedMoment(r *run) MissReason {
 		if !f.metAwaitedHold(r) {
 			return MissHoldOver
 		}
+	case f.Moment == history.MomentRequest || f.Moment == history.MomentAnswer:
+		if !f.metWork(r) { // such as a handshake, or a ping of an idle connection
+			return MissNoWorker
+		}
 	case f.Moment == history.MomentQueued:
 		if !f.hitCall(r) {
 			return MissNotQueued
@@ -83,6 +87,14 @@ func (f *fault) metAwaitedHold(r *run) bool {
 		if untilDeath || f.certainFrom <= h.holdEnd {
 			return true
 		}
+	}
+	return false
+}
+
+// metWork says whether the actor asked for a lock, or had one, when its message was held back.
+func (f *fault) metWork(r *run) bool {
+	for range r.actor(f.Actor).between(f.awaited, f.certainFrom) {
+		return true
 	}
 	return false
 }

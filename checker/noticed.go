@@ -38,14 +38,14 @@ func HandoverBound(h history.Header) time.Duration { return cmp.Or(h.Handover, O
 
 func (r *run) notice() noticed {
 	var n noticed
-	stalls := united(r.stalls)
+	stalls, e := united(r.stalls), r.excuses()
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		for _, a := range k.holds {
 			n.loss(r, k, a)
 		}
 		if exclusive(r.header) { // a release of other locks need not make them free
-			n.handOver(r, k, stalls)
+			n.handOver(r, k, stalls, e)
 		}
 	}
 	return n
@@ -90,13 +90,11 @@ func (r *run) mayHaveEnded(a *attempt, time int64) bool {
 	return a.leaseUnrenewed(r.header.Lease, time)-clockAllowance(r.header.Lease) <= time
 }
 
-// handOver counts the releases of a key that a worker waited for, and those after which the lock stayed idle. Times do
-// not count in which the machine stalled, or in which a worker may have held the lock without knowing, or that a fault
-// excuses.
-func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
-	asked := r.wanted(k.attempts, r.start())
+// handOver counts the releases of a key that a worker waited for, and those after which the lock stayed idle. It leaves
+// out times in which the machine stalled or a worker may have held the lock without knowing, and what faults excuse.
+func (n *noticed) handOver(r *run, k *keyed, stalls []span, excuses excuses) {
 	perhaps, _ := r.perhapsHeld(k)
-	asked = uncovered(asked, united(slices.Concat(stalls, perhaps)))
+	asked := uncovered(r.wanted(k.attempts, r.start()), united(slices.Concat(stalls, perhaps, excuses.missed)))
 	gaveUp := r.timesGivenUp(k)
 	for i, a := range k.holds {
 		c := a.released()
@@ -107,9 +105,8 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 		if i+1 < len(k.holds) {
 			until = k.holds[i+1].acquire.done
 		}
-		from, missed := r.excusedUntil(c, until, gaveUp)
-		idle := time.Duration(total(within(span{from, until}, asked)))
-		if idle == 0 {
+		idle := time.Duration(total(within(span{c.done, until}, asked)))
+		if idle == 0 || excuses.all(c.done, until, gaveUp) {
 			continue
 		}
 		if n.handover.Add(idle); idle <= HandoverBound(r.header) {
@@ -118,7 +115,7 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 		n.IdleReleases++
 		n.Idle += idle
 		class := "idle lock"
-		if missed {
+		if r.missedWakeUp(k, c) {
 			class = ClassMissedWakeUp
 		}
 		n.idle.add(k.name, c.done, func() Incident {
@@ -130,22 +127,86 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span) {
 	}
 }
 
-// excusedUntil returns until when faults excuse that a released lock is idle. After most faults a dead waiter may have its
-// place in the queue for another lease. If a fault only cut workers off and nobody gave up waiting since, no waiter is
-// dead. Then the waiter hears of the release when TCP sends it again, which is within as long as the cut lasted: TCP
-// doubles its pauses. missed says that a worker was cut off when the lock was released.
-func (r *run) excusedUntil(release *call, until int64, gaveUp []int64) (from int64, missed bool) {
-	from, settle := release.done, r.header.Grace+LivenessGrace
-	for _, i := range r.forces.all(release.done-int64(r.header.Lease+settle), until) {
-		f := &r.faults[i]
-		next, _ := slices.BinarySearch(gaveUp, f.Begin)
-		if !f.does(history.Cuts) || !f.onlyWorkers(r.workers) || next < len(gaveUp) && gaveUp[next] < until {
-			return until, false
+// sparesSessions says whether a fault only cut workers off, for so short a time that no session of theirs ended. Then a
+// waiter keeps its place in the queue. The library of a user's client may have asked anew meanwhile and left its former
+// place to a lease.
+func (r *run) sparesSessions(f *fault) bool {
+	lasts := cmp.Or(r.header.Lease, r.header.Grace)
+	return f.does(history.Cuts) && f.onlyWorkers(r.workers) && time.Duration(f.End-f.Begin) < lasts && len(r.clients) == 0
+}
+
+// settles is how long after a fault a lock may take to be free and granted.
+func (r *run) settles() time.Duration { return r.header.Grace + LivenessGrace }
+
+// excuses are times in which a released lock may be idle.
+type excuses struct {
+	// places are the times in which a dead waiter may have its place in the queue: after a fault that may have ended its
+	// session until a lease is over.
+	places *faultTimes
+	// missed are the times in which a waiter need not have heard that the lock is free, because of cuts that spared its
+	// session. TCP sends again within as long as the cut lasted, because it doubles its pauses. It goes on doubling them if
+	// the next cut comes before that.
+	missed []span
+	lease  time.Duration
+}
+
+func (r *run) excuses() excuses {
+	e := excuses{lease: r.header.Lease}
+	e.places = newFaultTimes(r.faults, func(f *fault) []span {
+		if r.sparesSessions(f) {
+			return nil
 		}
-		from = max(from, min(until, later(f.End, time.Duration(f.End-f.Begin)+settle)))
-		missed = missed || f.Begin <= release.done && release.invoke <= f.End
+		return []span{{f.Begin, later(f.End, max(e.lease, time.Duration(f.End-f.Begin))+r.settles())}}
+	})
+	var cuts []span
+	for i := range r.faults {
+		if f := &r.faults[i]; f.Applied && r.sparesSessions(f) {
+			cuts = append(cuts, span{f.Begin, f.End})
+		}
 	}
-	return from, missed
+	var chain, excuse span // of cuts, and what it excuses
+	for _, cut := range united(cuts) {
+		if cut.from > excuse.to {
+			chain.from = cut.from
+		}
+		chain.to = cut.to
+		excuse = span{chain.from, later(chain.to, time.Duration(chain.length())+r.settles())}
+		e.missed = append(e.missed, excuse)
+	}
+	e.missed = united(e.missed)
+	return e
+}
+
+// all says whether a lock may be idle for all of a time, because a dead waiter may have its place in the queue. A waiter
+// that gave up since a cut began may be dead.
+func (e excuses) all(from, to int64, gaveUp []int64) bool {
+	if e.places.first(from, to) >= 0 {
+		return true
+	}
+	for _, m := range meeting(e.missed, from-int64(e.lease), to) {
+		if next, _ := slices.BinarySearch(gaveUp, m.from); next < len(gaveUp) && gaveUp[next] <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// missedWakeUp says whether a worker that waited for a key was cut off when the key was released.
+func (r *run) missedWakeUp(k *keyed, release *call) bool {
+	for _, i := range r.forces.all(release.invoke, release.done) {
+		f := &r.faults[i]
+		if !f.does(history.Cuts) {
+			continue
+		}
+		for _, name := range f.Targets {
+			for a := range r.actor(name).between(release.done, release.done) {
+				if a.key == k.attempts[0].key && a.acquire.covers(release.done, r.end) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // timesGivenUp returns when workers gave up their attempts to get a key, sorted.

@@ -13,9 +13,16 @@ func TestNoticed(t *testing.T) {
 	within := func(bound time.Duration, granted float64) *script {
 		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK}).with(func(h *history.Header) { h.Handover = bound })
 	}
+	cutBetween := func(s *script, id, target string, from, to float64) *script {
+		peer := map[string]string{"w2": "n1", "n1": "w2", "w1": "n1"}[target]
+		return s.fault(history.Fault{ID: id, Kind: history.Partition, Targets: []string{target}, Peers: []string{peer}}, from, to)
+	}
+	waited := func(granted float64) *script {
+		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK})
+	}
 	// The cut lasts for 7 ms, so it excuses the lock until 1.007 s after its end.
 	cut := func(granted float64, target string) *script {
-		return idle().try("w2", "b", 15, granted, history.Event{Type: history.OK}).fault(history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{target}, Peers: []string{map[string]string{"w2": "n1", "n1": "w2"}[target]}}, 19, 25)
+		return cutBetween(waited(granted), "f1", target, 19, 25)
 	}
 	for _, c := range []struct {
 		name string
@@ -37,6 +44,13 @@ func TestNoticed(t *testing.T) {
 		{"released while its waiter was cut off, and not free long after", cut(1700, "w2"), Noticed{IdleReleases: 1, Idle: 667 * time.Millisecond}},
 		{"released while its waiter was cut off, and free when it could hear of that", cut(1500, "w2"), Noticed{}},
 		{"released while its waiter was cut off, and free soon after", cut(300, "w2"), Noticed{}},
+		{"released while its waiter was cut off for longer than a lease", cutBetween(waited(1200), "f1", "w2", 19, 150), Noticed{}},
+		{"released after a second cut of its waiter", cutBetween(cutBetween(waited(2200), "f1", "w2", 12, 15), "f2", "w2", 980, 990), Noticed{}},
+		{"released between cuts, and not free long after", cutBetween(cutBetween(waited(3700), "f1", "w2", 12, 15), "f2", "w2", 980, 990), Noticed{IdleReleases: 1, Idle: 730 * time.Millisecond}},
+		{"released while the waiter of a user's client was cut off", cut(1700, "w2").then(func(s *script) *script {
+			s.add(1, history.Event{Process: "w2", Type: history.Info, F: history.Client, Note: "theirs 1.0"})
+			return s
+		}), Noticed{}},
 		{"released while the server was cut off", cut(1700, "n1"), Noticed{}},
 		{"released while its waiter was cut off, and another waiter gave up", cut(1700, "w2").try("w3", "c", 16, 40, history.Event{Type: history.Fail}), Noticed{}},
 		{"released, and the server stopped", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}).pause("f1", 16, 800, "n1"), Noticed{}},

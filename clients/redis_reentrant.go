@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sys/unix"
 )
 
 // Scripts on a hash with one field. Its name is the holder, and its value is how often the holder has acquired the lock.
@@ -66,12 +64,7 @@ const subscriptionSilence = 3 * time.Second
 
 // dialUnlessSilent connects to a server, and has the kernel close the connection when the server falls silent.
 func dialUnlessSilent(ctx context.Context, network, addr string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: subscriptionSilence, Control: func(_, _ string, conn syscall.RawConn) (err error) {
-		failed := conn.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(subscriptionSilence.Milliseconds()))
-		})
-		return errors.Join(failed, err)
-	}}
+	dialer := net.Dialer{Timeout: subscriptionSilence, Control: limitSilence(subscriptionSilence)}
 	return dialer.DialContext(ctx, network, addr)
 }
 
@@ -115,10 +108,10 @@ func (l *redisReentrant) try(ctx context.Context, a Attempt) (left time.Duration
 // refusal named is over. A message that is published while the connection is down is lost, because the server keeps
 // none.
 func (l *redisReentrant) await(ctx context.Context, a Attempt, left time.Duration, refusal error) error {
-	subscription := l.subscriber.Subscribe(ctx, releasesOf(a.Key))
-	defer subscription.Close()
-	messages := subscription.ChannelWithSubscriptions()
 	over := time.After(left)
+	subscription := l.subscriber.Subscribe(ctx, releasesOf(a.Key))
+	defer func() { go subscription.Close() }() // it waits for an attempt to reconnect
+	messages := subscription.ChannelWithSubscriptions()
 	for confirmed := false; ; {
 		select {
 		case <-ctx.Done():

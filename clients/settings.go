@@ -36,10 +36,10 @@ const (
 
 func redisReentrantOptions() []Option {
 	return append(redisOptions(), Option{
-		Name: subscribe, Adds: "a refused attempt waits, as in Redisson, for a message that the lock was released, or until the lease that it was told is over",
+		Name: subscribe, Adds: "a refused attempt waits, as in Redisson, until a message says that the lock was released, or the holder's lease is over",
 		changes: func(i *Info) { i.Queues = true },
 	}, Option{
-		Name: retryOnReconnect, Adds: "with subscribe: it also tries again when its subscription was lost and is confirmed anew",
+		Name: retryOnReconnect, Adds: "with subscribe: it also tries again after it has lost its subscription and subscribed again",
 	})
 }
 

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"time"
@@ -46,19 +47,17 @@ func sqlDialer() *net.Dialer {
 		KeepAliveConfig: net.KeepAliveConfig{
 			Enable: true, Idle: sqlProbe, Interval: sqlProbe, Count: int(SQLClientSilence/sqlProbe) - 1,
 		},
-		Control: limitSilence,
+		Control: limitSilence(SQLClientSilence),
 	}
 }
 
 // limitSilence bounds how long data may stay unacknowledged. TCP sends keep-alives only if there are no such
 // data.
-func limitSilence(_, _ string, raw syscall.RawConn) error {
-	var err error
-	controlErr := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(SQLClientSilence.Milliseconds()))
-	})
-	if controlErr != nil {
-		return controlErr
+func limitSilence(limit time.Duration) func(network, address string, raw syscall.RawConn) error {
+	return func(_, _ string, raw syscall.RawConn) (err error) {
+		controlErr := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
+		})
+		return errors.Join(controlErr, err)
 	}
-	return err
 }

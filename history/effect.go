@@ -40,6 +40,7 @@ const (
 	Steps    Effect = "steps"    // the target's wall clock is wrong
 	Defers   Effect = "defers"   // a write of the target reaches the resource late
 	Deposes  Effect = "deposes"  // another server leads in place of the target
+	Misleads Effect = "misleads" // the target resolves names of its peers to an address where nobody is
 )
 
 // EffectsOf returns the effects of faults of a kind; none for an unknown kind.
@@ -57,8 +58,10 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Steps}
 	case Partition, OneWay:
 		return []Effect{Cuts}
-	case PacketLoss, PacketDelay, SlowLink, StaleDNS:
+	case PacketLoss, PacketDelay, SlowLink:
 		return []Effect{Disturbs}
+	case StaleDNS:
+		return []Effect{Misleads}
 	case DelayWrite:
 		return []Effect{Defers}
 	case TransferLeader:

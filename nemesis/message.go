@@ -1,22 +1,20 @@
 package nemesis
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 )
 
-// Messages tell moments that need no help of a client: a packet of a worker is held back in the kernel until the fault
-// is in force. So they work with programs that lockcheck knows nothing of. See agent.Message for what is recognized.
+// A fault that waits for a message needs no help of the client, so it also works with clients that lockcheck knows nothing
+// of: the kernel of the worker holds the packet back until the fault is in force. See agent.Message for what is recognized.
 
 // OfMessage says whether the step waits for a message between a worker and a server.
 func (s Step) OfMessage() bool { return s.When == WhenRequest || s.When == WhenAnswer }
@@ -74,32 +72,37 @@ func (n *Nemesis) awaitMessage(ctx context.Context, step Step, id string) (entry
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers := n.alive(step.Of)
-	errs := make(chan error, len(workers))
-	var first entry
-	var chosen atomic.Pointer[clusters.Node]
-	var all sync.WaitGroup
+	type result struct {
+		entry
+		err error
+	}
+	results := make(chan result, len(workers))
+	var chosen atomic.Bool
 	for _, worker := range workers {
-		all.Go(func() {
+		n.holding.Go(func() {
 			seen, err := heldOn(ctx, worker, cut)
-			if err != nil || !chosen.CompareAndSwap(nil, worker) {
-				pass(ctx, worker, cut.ID)
-				errs <- err
+			if err != nil || chosen.Swap(true) {
+				releaseMessage(ctx, worker, cut.ID)
+				results <- result{err: err}
 				return
 			}
-			cancel()
-			first = entry{
+			cancel() // the others release their workers' messages while the fault begins
+			results <- result{entry: entry{
 				worker: worker.Name, at: seen.At,
 				what:  fmt.Sprintf("%s's %s was held back, %d bytes from %s to %s", worker.Name, step.message(), seen.Bytes, seen.From, seen.To),
 				holds: true,
-			}
+			}}
 		})
 	}
-	all.Wait()
-	close(errs)
-	if !first.holds {
-		return entry{}, cmp.Or(<-errs, errNoTraffic)
+	var refused error = errAllKilled
+	for range workers {
+		r := <-results
+		if r.holds {
+			return r.entry, nil
+		}
+		refused = r.err
 	}
-	return first, nil
+	return entry{}, refused
 }
 
 // heldOn waits until the message of one worker is held back. The cut may be in force after an error, too.
@@ -121,12 +124,15 @@ func heldOn(ctx context.Context, worker *clusters.Node, cut agent.Cut) (agent.Si
 	}
 }
 
-// pass lets a worker's message pass. A worker that has ended has none.
-func pass(ctx context.Context, worker *clusters.Node, id string) {
+// releaseMessage lets a worker's message pass. A worker that has ended has none.
+func releaseMessage(ctx context.Context, worker *clusters.Node, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 	defer cancel()
 	_, _, _ = worker.Host.Heal(ctx, id)
 }
+
+// errAllKilled is why a step waits for no message.
+var errAllKilled = errors.New("every worker that it could have waited for was killed")
 
 // errNoTraffic is why no message of a worker is ever seen.
 var errNoTraffic = errors.New("the workers have no connections to servers in a network of their own")

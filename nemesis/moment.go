@@ -171,7 +171,7 @@ func (n *Nemesis) stray(worker, id string) {
 // letGo releases a worker that has stopped at a call, unless another fault keeps it stopped.
 func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
 	if e.holds {
-		pass(ctx, n.worker(e.worker), holdID(id))
+		releaseMessage(ctx, n.worker(e.worker), holdID(id))
 	}
 	if !e.caught {
 		return

@@ -39,6 +39,8 @@ type Nemesis struct {
 	// turns has for each worker a channel with one slot, held while the worker is being continued. A fault that
 	// is about to stop the worker waits for the slot. Otherwise a late SIGCONT would undo the stop.
 	turns map[string]chan struct{}
+	// holding tracks the goroutines that hold messages of workers back.
+	holding sync.WaitGroup
 }
 
 // window is the time from the start of the workers to the end of the last fault.
@@ -85,6 +87,7 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 		})
 	}
 	all.Wait()
+	n.holding.Wait()
 }
 
 // sequences groups steps that must not be in force at the same time.

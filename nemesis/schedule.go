@@ -54,8 +54,9 @@ type Step struct {
 	// worker Of, or any.
 	When string `yaml:"when,omitempty"`
 	Of   string `yaml:"of,omitempty"`
-	// Bytes is what the message has that the moments request and answer wait for: text, or 0x and hexadecimal digits;
-	// "" for any. Nth counts such messages of a worker since the step began to wait; 0 for the first.
+	// Bytes and Nth describe the message for which the moments request and answer wait. Bytes is what it contains: text,
+	// or 0x and hexadecimal digits; "" for any. Nth counts such messages of a worker since the step began to wait; 0 for
+	// the first.
 	Bytes string `yaml:"bytes,omitempty"`
 	Nth   int    `yaml:"nth,omitempty"`
 	// Into is how long the moment must have lasted. A call in flight has no duration.

@@ -1,7 +1,9 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -15,18 +17,20 @@ type namedWire struct {
 	servers []string
 	moved   []string
 	stuck   bool // names stay as they are
+	moves   int  // how many names move; 0 for all
+	keeps   bool // the first name is not restored
 }
 
 func (w *namedWire) Cut(ctx context.Context, cut agent.Cut) (agent.Moment, error) {
 	if !w.stuck {
-		w.moved = cut.Moved
+		w.moved = cut.Moved[:cmp.Or(w.moves, len(cut.Moved))]
 	}
 	return w.wire.Cut(ctx, cut)
 }
 
 func (w *namedWire) Heal(ctx context.Context, id string) (agent.Moment, int64, error) {
-	if !w.stuck {
-		w.moved = nil
+	if w.moved = nil; w.keeps {
+		w.moved = w.servers[:1]
 	}
 	return w.wire.Heal(ctx, id)
 }
@@ -37,7 +41,7 @@ func (w *namedWire) Names(context.Context) ([]string, error) {
 		if i < len(w.moved) {
 			server = agent.UnusedAddress
 		}
-		lines = append(lines, server+" redis")
+		lines = append(lines, fmt.Sprintf("%s redis%d", server, i+1))
 	}
 	return lines, nil
 }
@@ -49,11 +53,12 @@ func TestStaleDNS(t *testing.T) {
 		stage    history.Stage
 		evidence string
 	}{
-		{"two names", func(*namedWire) {}, history.Proven, "w1 resolves redis to 192.0.2.1; redis to 192.0.2.1"},
+		{"two names", func(*namedWire) {}, history.Proven, "w1 resolves redis1 to 192.0.2.1; w1 resolves redis2 to 192.0.2.1"},
 		{"restored", func(*namedWire) {}, history.ProvenHealed, "rules gone; names resolve as before"},
-		{"names that stay", func(w *namedWire) { w.stuck = true }, history.Unproven, "w1 resolves redis to n1; redis to n2"},
-		{"names that were elsewhere", func(w *namedWire) { w.servers = nil }, history.Unproven, "w1 has no names of n1, n2"},
-		{"names that are not restored", func(w *namedWire) { w.stuck, w.moved = true, w.servers }, history.Unhealed, "w1 does not resolve the names of n1, n2"},
+		{"names that stay", func(w *namedWire) { w.stuck = true }, history.Unproven, "w1 does not resolve redis1 to 192.0.2.1"},
+		{"one name that stays", func(w *namedWire) { w.moves = 1 }, history.Unproven, "w1 does not resolve redis2 to 192.0.2.1"},
+		{"no names", func(w *namedWire) { w.servers = nil }, history.Unproven, "w1: it has no names of n1, n2"},
+		{"a name that is not restored", func(w *namedWire) { w.keeps = true }, history.Unhealed, "w1 does not resolve the names of n1, n2 as before"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -169,7 +169,7 @@ func (p presenter) waits(i checker.Incident) string {
 		return fmt.Sprintf("%s was told that it had lost %s, yet its release succeeded %s later, and nobody else had been granted the lock", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 	case checker.KindIdleLock:
 		if i.Class == checker.ClassMissedWakeUp {
-			return fmt.Sprintf("%s released %s while a worker was cut off; no worker was granted it for %s longer than the cut excuses, though one asked for it", name(i.Workers, 0), i.Key, length(i.Figures.Length))
+			return fmt.Sprintf("%s released %s while a worker was cut off; no worker was granted it for %s that no fault excuses, though one asked for it", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 		}
 		return fmt.Sprintf("%s released %s, and no worker was granted it for %s, though one asked for it", name(i.Workers, 0), i.Key, length(i.Figures.Length))
 	}

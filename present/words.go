@@ -51,7 +51,7 @@ func Property(p checker.Property) string {
 	case checker.NoUntrueLoss:
 		return "No worker is told that its lock is gone while it still has it."
 	case checker.NoIdleLock:
-		return "A released lock is granted to a worker that asks for it within half a second. A fault excuses that for a lease; if it only cut off workers that wait on, for as long again as it lasted."
+		return "A released lock is granted in time (--handover, by default half a second) to a worker that asks for it. A fault excuses an idle lock until a lease after it. If it only cut workers off, for less than a lease, and none of them gave up, it excuses the lock for as long again as it lasted."
 	case checker.PromptFailover:
 		return "When a holder is stopped, cut off or killed, another worker that asks and reaches the servers is granted the lock within lease, grace period and 1 s."
 	case checker.FaultEvidence:

@@ -85,7 +85,7 @@ func (r *run) covered(f *fault) checker.FaultCoverage {
 		return c
 	}
 	var missed checker.MissReason
-	if (f.Does(history.Cuts) || f.Does(history.Disturbs) || f.Does(history.Impairs)) && !f.Does(history.Ends) {
+	if (f.Does(history.Cuts) || f.Does(history.Disturbs) || f.Does(history.Misleads) || f.Does(history.Impairs)) && !f.Does(history.Ends) {
 		_, missed = f.Met()
 	}
 	if len(history.EffectsOf(f.Kind)) == 0 {

@@ -138,8 +138,8 @@ type Cut struct {
 	Rate int64 `json:"rate,omitempty"`
 	// Moved lists addresses whose names point to UnusedAddress, which is then the only peer, until the cut is healed.
 	Moved []string `json:"moved,omitempty"`
-	// Hold lets all packets pass except one, which waits until the cut is healed: of those to the peers, or with
-	// InboundOnly of those from them. Such a cut is not listed among the cuts in force.
+	// Hold lets packets pass, except the one packet to a peer that it describes. With InboundOnly that is a packet from a
+	// peer. It waits until the cut is healed. Such a cut is not listed among the cuts in force.
 	Hold *Message `json:"hold,omitempty"`
 }
 

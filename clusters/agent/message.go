@@ -45,7 +45,7 @@ type messageQueue struct {
 
 	mu       sync.Mutex
 	next     map[connection]uint32 // by connection: the sequence number behind the data seen so far
-	met      int
+	matches  int
 	message  segment
 	sighting Sighting
 	waits    bool // the message has come and is not released
@@ -68,8 +68,11 @@ func before(a, b uint32) bool { return int32(a-b) < 0 }
 
 func openMessageQueue(number uint16, want Message) (*messageQueue, error) {
 	q := &messageQueue{want: want, came: make(chan struct{}), next: make(map[connection]uint32)}
+	q.mu.Lock() // until q.queue is known
+	defer q.mu.Unlock()
 	var err error
-	q.queue, q.unlisten, err = openQueue(number, math.MaxUint16, q.receive)
+	// A packet for which there is no space passes.
+	q.queue, q.unlisten, err = openQueue(nfqueue.Config{NfQueue: number, MaxPacketLen: math.MaxUint16, Flags: nfqueue.NfQaCfgFlagFailOpen}, q.receive)
 	return q, err
 }
 
@@ -77,6 +80,8 @@ func (q *messageQueue) receive(news nfqueue.Attribute) int {
 	if news.PacketID == nil {
 		return 0
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	verdict := nfqueue.NfAccept
 	if news.Payload != nil {
 		if s, is := parseSegment(*news.Payload); is {
@@ -92,10 +97,8 @@ func (q *messageQueue) receive(news nfqueue.Attribute) int {
 // held stands for no verdict yet.
 const held = -1
 
-// judge returns the verdict on a packet.
+// judge returns the verdict on a packet. The caller has locked q.mu.
 func (q *messageQueue) judge(s segment) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.waits && s.connection == q.message.connection && before(s.number, q.message.end()) && before(q.message.number, s.end()) {
 		return nfqueue.NfDrop
 	}
@@ -107,7 +110,7 @@ func (q *messageQueue) judge(s segment) int {
 	if !bytes.Contains(s.data, q.want.Contains) {
 		return nfqueue.NfAccept
 	}
-	if q.met++; q.met != q.want.Nth {
+	if q.matches++; q.matches != q.want.Nth {
 		return nfqueue.NfAccept
 	}
 	q.message, q.waits = s, true

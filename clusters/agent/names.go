@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,7 +30,7 @@ func (n *Network) cutMoved(cut Cut) (Moment, error) {
 	return moment, err
 }
 
-// moveNames rewrites the file of names: those of the addresses that cuts have moved belong to nobody.
+// moveNames rewrites the hosts file: names of the addresses that cuts have moved get the unused address.
 func (n *Network) moveNames() error {
 	if n.hosts == nil {
 		original, err := os.ReadFile(hostsFile)
@@ -39,16 +40,45 @@ func (n *Network) moveNames() error {
 		n.hosts = original
 	}
 	text := withMoved(n.hosts, slices.Concat(slices.Collect(maps.Values(n.moved))...))
-	if err := os.WriteFile(hostsFile, text, 0o644); err != nil { // in place, because the file is a mount
+	if err := overwrite(hostsFile, text); err != nil {
 		return err
 	}
-	if now, err := os.ReadFile(hostsFile); err != nil || !bytes.Equal(now, text) {
-		return fmt.Errorf("%s was changed by somebody else: %w", hostsFile, err)
+	now, err := os.ReadFile(hostsFile)
+	if err == nil && !bytes.Equal(now, text) {
+		err = fmt.Errorf("%s was changed by somebody else", hostsFile)
 	}
-	return nil
+	return err
 }
 
-// withMoved gives the names of some addresses the unused address.
+// overwrite replaces the text of a file in place, because the file is a mount, and never leaves it empty, because a name
+// that is looked up meanwhile would not be found.
+func overwrite(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(text, 0)
+	if err == nil {
+		err = file.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, file.Close())
+}
+
+// restoreNames ends the move of names by a cut, if it has moved any.
+func (n *Network) restoreNames(id string) error {
+	moved, is := n.moved[id]
+	if !is || n.hosts == nil {
+		return nil
+	}
+	delete(n.moved, id)
+	err := n.moveNames()
+	if err != nil {
+		n.moved[id] = moved // the next attempt restores them
+	}
+	return err
+}
+
+// withMoved returns a hosts file in which the names of some addresses have the unused address.
 func withMoved(hosts []byte, moved []string) []byte {
 	lines := strings.SplitAfter(string(hosts), "\n")
 	for i, line := range lines {
@@ -59,7 +89,7 @@ func withMoved(hosts []byte, moved []string) []byte {
 	return []byte(strings.Join(lines, ""))
 }
 
-// names lists the lines of the file of names, each an address and its names.
+// names lists the lines of the hosts file, each an address and its names.
 func names() ([]string, error) {
 	text, err := os.ReadFile(hostsFile)
 	var all []string

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/xt"
+
+	"lockcheck/history"
 )
 
 // Network is a network namespace that belongs to one node alone, with its packet queues. Its zero value is
@@ -17,8 +19,8 @@ type Network struct {
 	mu     sync.Mutex
 	opened uint16              // how many queues have been opened
 	queues map[string]waiting  // by ID of the cut
-	hosts  []byte              // the file of names before it was changed; nil until then
-	moved  map[string][]string // by ID of the cut
+	hosts  []byte              // the original hosts file; nil until it is changed
+	moved  map[string][]string // by ID of the cut: the addresses whose names it has moved
 
 	trying  sync.Mutex
 	offered map[bool]error // results of trial cuts: with a queue (true), or without
@@ -104,14 +106,13 @@ func iptablesQueue(revision uint32, number uint16) expr.Any {
 func (n *Network) heal(id string) (Moment, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.moved[id] != nil {
-		delete(n.moved, id)
-		if err := n.moveNames(); err != nil {
-			return Moment{}, 0, err
-		}
+	began := history.Now()
+	if err := n.restoreNames(id); err != nil {
+		return Moment{}, 0, err
 	}
 	l := n.queues[id]
 	moment, dropped, err := healCut(id, l)
+	moment.From = began
 	if err == nil && l != nil {
 		l.close()
 		delete(n.queues, id)
@@ -148,9 +149,9 @@ func (n *Network) offers(cut Cut) error {
 
 // cuts lists the cuts in force, without those that hold a message back.
 func (n *Network) cuts() ([]string, error) {
-	ids, err := listCuts()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	ids, err := listCuts()
 	return slices.DeleteFunc(ids, func(id string) bool {
 		_, holds := n.queues[id].(*messageQueue)
 		return holds

@@ -20,7 +20,7 @@ const (
 	queueLength = 1000
 	// headerLength is how much of each packet the kernel copies to us. Only the packet's length matters.
 	headerLength = 20
-	// queueBuffer has space for notices of all packets that may wait. The kernel drops a packet when there is
+	// queueBuffer has space for notices of all packets that may wait, with their headers. The kernel drops a packet when there is
 	// no space for its notice.
 	queueBuffer = 4 << 20
 	// hookInput is NF_INET_LOCAL_IN.
@@ -60,7 +60,7 @@ func openPacketQueue(number uint16, cut Cut) (*packetQueue, error) {
 		in: direction{waiting: make(chan packet, queueLength)}, out: direction{waiting: make(chan packet, queueLength)},
 	}
 	var err error
-	if q.queue, q.unlisten, err = openQueue(number, headerLength, q.receive); err != nil {
+	if q.queue, q.unlisten, err = openQueue(nfqueue.Config{NfQueue: number, MaxPacketLen: headerLength}, q.receive); err != nil {
 		stop()
 		return nil, err
 	}
@@ -69,12 +69,10 @@ func openPacketQueue(number uint16, cut Cut) (*packetQueue, error) {
 	return q, nil
 }
 
-// openQueue receives notices of the packets in a queue, each with so many bytes of its packet, until unlisten.
-func openQueue(number uint16, copied uint32, receive nfqueue.HookFunc) (queue *nfqueue.Nfqueue, unlisten context.CancelFunc, err error) {
-	queue, err = nfqueue.Open(&nfqueue.Config{
-		NfQueue: number, MaxQueueLen: queueLength, MaxPacketLen: copied,
-		Copymode: nfqueue.NfQnlCopyPacket, AfFamily: unix.AF_INET,
-	})
+// openQueue receives notices of the packets in a queue until unlisten.
+func openQueue(config nfqueue.Config, receive nfqueue.HookFunc) (queue *nfqueue.Nfqueue, unlisten context.CancelFunc, err error) {
+	config.MaxQueueLen, config.Copymode, config.AfFamily = queueLength, nfqueue.NfQnlCopyPacket, unix.AF_INET
+	queue, err = nfqueue.Open(&config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("nfqueue: %w", err)
 	}

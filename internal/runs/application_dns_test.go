@@ -26,8 +26,8 @@ while True:
     time.sleep(0.05)
 `
 
-// TestStaleDNS: an application that looks a name up meets the old record. For one that has the address already the fault
-// is in force, and does not count.
+// TestStaleDNS: an application that looks a name up meets the old record. If it has the address already, the fault is in
+// force and does not count.
 func TestStaleDNS(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t, clustertest.Rest)

@@ -60,7 +60,7 @@ func (s space) swarm(rng *rand.Rand) []string {
 func (s space) step(rng *rand.Rand, kinds []string) Step {
 	a := oneOf(rng, s.aims[oneOf(rng, kinds)])
 	step := Step{Fault: a.fault, Target: a.target, From: a.from}
-	step.draw(rng, s.whens[a])
+	step.drawMoment(rng, s.whens[a])
 	step.Half = rng.IntN(2) == 0
 	step.Length = oneOf(rng, lengths())
 	step.Clock = oneOf(rng, clocksOf(a.fault))
@@ -68,10 +68,10 @@ func (s space) step(rng *rand.Rand, kinds []string) Step {
 	return step
 }
 
-// draw chooses a moment.
-func (s *Step) draw(rng *rand.Rand, whens []string) {
+// drawMoment chooses a moment.
+func (s *Step) drawMoment(rng *rand.Rand, whens []string) {
 	if s.When = oneOf(rng, whens); isMessage(s.When) {
-		s.Nth = oneOf(rng, nths())
+		s.Nth = oneOf(rng, messageNumbers())
 	}
 }
 
@@ -121,7 +121,7 @@ func (s space) changeStep(rng *rand.Rand, step *Step) {
 			step.When = s.whens[a][0]
 		}
 	case 1:
-		step.draw(rng, s.whens[step.aim()])
+		step.drawMoment(rng, s.whens[step.aim()])
 	case 2:
 		step.Length = oneOf(rng, lengths())
 	case 3:
@@ -148,7 +148,7 @@ func (t Trial) normal() Trial {
 		if !isMessage(step.When) {
 			step.Nth = 0
 		} else if step.Nth == 0 {
-			step.Nth = nths()[0]
+			step.Nth = messageNumbers()[0]
 		}
 		if step.Fault == history.TransferLeader {
 			step.Length = lengths()[0] // it has none

@@ -115,7 +115,7 @@ func (s space) simplerSteps(step Step) []Step {
 	for _, length := range below(lengths(), step.Length) {
 		add(func(s *Step) { s.Length = length })
 	}
-	for _, nth := range before(nths(), step.Nth) {
+	for _, nth := range before(messageNumbers(), step.Nth) {
 		add(func(s *Step) { s.Nth = nth })
 	}
 	for _, clock := range before(clocksOf(step.Fault), step.Clock) {

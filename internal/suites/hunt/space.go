@@ -24,7 +24,7 @@ func sections() []float64   { return []float64{shortest, 0.6, 1.6} }
 func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
 func clockSteps() []float64 { return []float64{1.5, 10, -10} }
 func speeds() []float64     { return []float64{3, 0.3} }
-func nths() []int           { return []int{1, 2, 3, 5, 8} }
+func messageNumbers() []int { return []int{1, 2, 3, 5, 8} }
 
 // moments lists what a step can wait for, the simplest first; "" for nothing.
 func moments() []string {
