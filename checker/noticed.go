@@ -156,7 +156,11 @@ func (r *run) excuses() excuses {
 		if r.sparesSessions(f) {
 			return nil
 		}
-		return []span{{f.Begin, later(f.End, max(e.lease, time.Duration(f.End-f.Begin))+r.settles())}}
+		lasts := e.lease
+		if f.does(history.Cuts) { // see missed
+			lasts = max(lasts, time.Duration(f.End-f.Begin))
+		}
+		return []span{{f.Begin, later(f.End, lasts+r.settles())}}
 	})
 	var cuts []span
 	for i := range r.faults {
