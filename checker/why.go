@@ -328,14 +328,23 @@ func (r *run) removedBy(a *attempt, granted int64) *history.Event {
 	for _, e := range k.removals {
 		w := r.names.Of(e.Client)
 		its := func(h *attempt) bool { // which it may release by that command
-			release := h.released()
-			return h.worker == w && !h.acquire.failed() && h.acquire.invoke <= e.Time && (release == nil || e.Time <= release.done)
+			return h.worker == w && !h.acquire.failed() && h.acquire.invoke <= e.Time && !h.releaseAnswered(e.Time)
 		}
 		if w != a.worker && a.acquire.done <= e.Time && e.Time <= granted && !slices.ContainsFunc(k.attempts, its) {
 			return e
 		}
 	}
 	return nil
+}
+
+// releaseAnswered says whether a release was answered before a time, by success or refusal.
+func (a *attempt) releaseAnswered(time int64) bool {
+	for c := range a.releases {
+		if !c.unknown() && c.done < time {
+			return true
+		}
+	}
+	return false
 }
 
 // releaser is the worker that released or removed the lock of a before a time, and when.

@@ -59,6 +59,7 @@ func TestWhy(t *testing.T) {
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
 		{"key removed by another", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:20ms,command:DEL}", removed(early(), 20, "w3")},
 		{"key removed by another after its own hold", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:20ms,command:DEL}", removed(early().then(held("w3", "x", 1, 5)), 20, "w3")},
+		{"key removed by another whose own release was refused", CauseReleasedByOther, "command:DEL", removed(early().try("w3", "x", 1, 2, history.Event{Type: history.OK}).notHeld("x", 5, 6), 20, "w3")},
 		{"key removed by itself", CauseTwice, "", removed(early(), 20, "w1")},
 		{"key removed before it was granted", CauseTwice, "", removed(early(), 9, "w3")},
 		{"key removed after another was granted it", CauseTwice, "", removed(early(), 32, "w3")},
