@@ -83,6 +83,8 @@ type Place struct {
 	IPs     []string // addresses of all servers
 	Folder  string   // for the server's data; exists, and outlives the server
 	Version string   // "" for a recipe without versions
+	// Joining: the other servers have added this one to their cluster anew.
+	Joining bool
 }
 
 // OnDocker says whether the servers need a Docker engine.
@@ -288,6 +290,7 @@ type Node struct {
 
 	folder string            // a server's folder for its data
 	files  map[string]string // in the folder before the first start
+	joins  map[string]string // the same for a server that was removed from its cluster and added anew
 	write  func(ctx context.Context, files map[string]string) error
 
 	lives   *lives      // set for nodes that are restarted with their streams; nil for others

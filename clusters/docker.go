@@ -323,6 +323,9 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	place := c.place(node)
 	if node.Server.Files != nil {
 		node.files = node.Server.Files(place)
+		joining := place
+		joining.Joining = true
+		node.joins = node.Server.Files(joining)
 	}
 	image := c.images[place.N]
 	command := node.Server.Command(place)

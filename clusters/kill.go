@@ -24,6 +24,11 @@ func (n *Node) Stop(ctx context.Context) (agent.Moment, error) {
 	})
 }
 
+// Remove ends the node's server by a call that removes it from its cluster. Its Exit is no failure of the run.
+func (n *Node) Remove(ctx context.Context, remove func(context.Context) (agent.Moment, error)) (agent.Moment, error) {
+	return n.end(ctx, remove)
+}
+
 // end ends all processes of the node by a call of its agent.
 func (n *Node) end(ctx context.Context, call func(context.Context) (agent.Moment, error)) (agent.Moment, error) {
 	before := n.killed.Swap(true) // the processes may end before the answer arrives

@@ -43,10 +43,10 @@ func kubernetesSpec() Spec {
 func kubernetesEtcd() Server {
 	server := etcdSpec().Server(0)
 	server.Recipe, server.Hidden = etcdSpec().Recipe(""), true
-	command := server.Command
-	server.Command = func(p Place) []string {
+	files := server.Files
+	server.Files = func(p Place) map[string]string {
 		p.IPs = p.IPs[:kubernetesEtcds]
-		return command(p)
+		return files(p)
 	}
 	return server
 }

@@ -34,6 +34,21 @@ func (n *Node) Wipe(ctx context.Context) (agent.Moment, error) {
 	return moment, n.write(ctx, n.files)
 }
 
+// WipeToJoin is Wipe for a server that was removed from its cluster. With its next start it joins the cluster as a new
+// member.
+func (n *Node) WipeToJoin(ctx context.Context) (agent.Moment, error) {
+	n.files = n.joins
+	return n.Wipe(ctx)
+}
+
+// CanRemove says why a server cannot be removed from its cluster and added again; nil if it can.
+func (n *Node) CanRemove() error {
+	if _, can := n.Server.Probes.(agent.Membership); !can {
+		return agent.ErrNoMembers
+	}
+	return n.CanRestart()
+}
+
 // Wiped returns an error if a server has more on disk than its initial files.
 func (n *Node) Wiped(ctx context.Context) error {
 	names, err := n.Host.Files(ctx, n.folder)

@@ -26,6 +26,8 @@ const (
 	DelayWrite  = "delay-write"
 	// TransferLeader is a planned change of leader.
 	TransferLeader = "transfer-leader"
+	// RemoveMember takes a server out of its cluster.
+	RemoveMember = "remove-member"
 )
 
 // Effect is what a fault does to its targets, as far as it matters for judging a history.
@@ -41,6 +43,7 @@ const (
 	Defers   Effect = "defers"   // a write of the target reaches the resource late
 	Deposes  Effect = "deposes"  // another server leads in place of the target
 	Misleads Effect = "misleads" // the target resolves names of its peers to an address where nobody is
+	Removes  Effect = "removes"  // the target is no member of its cluster, and returns to it as a new one
 )
 
 // EffectsOf returns the effects of faults of a kind; none for an unknown kind.
@@ -66,6 +69,8 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Defers}
 	case TransferLeader:
 		return []Effect{Deposes}
+	case RemoveMember:
+		return []Effect{Ends, Removes}
 	}
 	return nil
 }

@@ -45,6 +45,13 @@ func (n *Nemesis) conflict(order Order) error {
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
 		}
 	}
+	if does(history.Removes) {
+		for _, server := range n.Environment.Servers {
+			if n.busy[affected{server.Name, history.Removes}] {
+				return fmt.Errorf("%s is removed from the cluster at the moment, and one server at a time is", server.Name)
+			}
+		}
+	}
 	if does(history.Ends) {
 		return n.checkEnoughLeft(order.Targets)
 	}

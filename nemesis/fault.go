@@ -137,7 +137,7 @@ func Kinds() []Kind {
 		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), staleDNSKind(), delayWriteKind(),
-		transferLeaderKind(),
+		transferLeaderKind(), removeMemberKind(),
 	}
 }
 

@@ -18,8 +18,10 @@ import (
 type restart struct {
 	kill
 	version string // in which the servers start again; "" for the same
-	mu      sync.Mutex
-	forced  []*clusters.Node // those that were killed
+	// stop makes a server end; nil for Node.Stop.
+	stop   func(context.Context, *clusters.Node) (agent.Moment, error)
+	mu     sync.Mutex
+	forced []*clusters.Node // those that were killed
 }
 
 // endLimit is the patience of "docker stop".
@@ -52,7 +54,11 @@ func (r *restart) Apply(ctx context.Context) (agent.Moment, error) {
 				return agent.Moment{}, err
 			}
 		}
-		moment, err := node.Stop(ctx)
+		stop := r.stop
+		if stop == nil {
+			stop = func(ctx context.Context, node *clusters.Node) (agent.Moment, error) { return node.Stop(ctx) }
+		}
+		moment, err := stop(ctx, node)
 		if err != nil {
 			return moment, err
 		}

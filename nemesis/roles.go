@@ -188,6 +188,13 @@ func MeansWorkers(target string) bool {
 	return workerNames.MatchString(target)
 }
 
+// meansOne says whether a target never means more than one node.
+func meansOne(target string) bool {
+	word, _, _ := strings.Cut(target, " ")
+	several := []string{roleMinority, roleMajority, roleAll, roleServers, roleWorkers}
+	return !slices.Contains(several, word) && !strings.Contains(target, ",")
+}
+
 // shape says whether a role is only for faults between nodes.
 func shape(role string) bool { return role == roleHalves || role == roleRing || role == roleBridge }
 

@@ -220,6 +220,9 @@ func (s *Step) check() error {
 	if err := s.checkMessage(); err != nil {
 		return err
 	}
+	if s.Fault == history.RemoveMember && !meansOne(s.Target) {
+		return advised("target", "; write one, leader, follower or n1", "one server at a time is removed from its cluster")
+	}
 	return s.checkTransfer()
 }
 

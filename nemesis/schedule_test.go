@@ -138,6 +138,8 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"rate of what is no link", good + "    rate: 8000\n", "rate: only for slow-link"},
 		{"change of leader at another server", "steps: [{fault: transfer-leader, target: n1}]", "target: only the leader can hand over"},
 		{"change of leader for a time", "steps: [{fault: transfer-leader, for: 1s}]", "for: a change of leader lasts until the new leader leads"},
+		{"removal of several servers", "steps: [{fault: remove-member, target: minority}]", "target: one server at a time is removed"},
+		{"removal of named servers", "steps: [{fault: remove-member, target: 'n1,n2'}]", "target: one server at a time is removed"},
 		{"version of what is not restarted", good + "    version: 3.5.16\n", "version: only for restart"},
 		{"needs itself", good + "    needs: [pause-1]\n", `needs: "pause-1"`},
 	} {

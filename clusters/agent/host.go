@@ -90,6 +90,13 @@ type Host interface {
 	// TransferLeader asks the server to hand its leadership over to another one. The new leader may begin to lead
 	// only after that.
 	TransferLeader(ctx context.Context) (Moment, error)
+	// Members asks the server for the members of its cluster, by IP address. The error is ErrNoMembers for servers
+	// whose members never change.
+	Members(ctx context.Context) ([]string, error)
+	// RemoveMember asks the server to remove another member, which may end by itself then. AddMember asks it to add one,
+	// before that one is started. Neither does anything if that is done already.
+	RemoveMember(ctx context.Context, member string) error
+	AddMember(ctx context.Context, member string) error
 }
 
 // Signal is a signal that an agent can send and verify.
@@ -174,4 +181,11 @@ type LeaderProbe interface {
 // server.
 type LeaderTransfer interface {
 	TransferLeader(ctx context.Context, address string) error
+}
+
+// Membership is an optional part of Probes, for servers whose cluster can remove a member and add it again.
+type Membership interface {
+	Members(ctx context.Context, address string) ([]string, error)
+	RemoveMember(ctx context.Context, address, member string) error
+	AddMember(ctx context.Context, address, member string) error
 }

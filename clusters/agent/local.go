@@ -244,3 +244,33 @@ func (l Local) TransferLeader(ctx context.Context) (Moment, error) {
 	moment.To = history.Now()
 	return moment, err
 }
+
+// ErrNoMembers is the error of Members, RemoveMember and AddMember for servers whose members never change.
+var ErrNoMembers = errors.New("lockcheck knows no operation that removes one of these servers from a cluster")
+
+// Members implements Host.
+func (l Local) Members(ctx context.Context) ([]string, error) {
+	probe, can := l.Probes.(Membership)
+	if !can {
+		return nil, ErrNoMembers
+	}
+	return probe.Members(ctx, l.Address)
+}
+
+// RemoveMember implements Host.
+func (l Local) RemoveMember(ctx context.Context, member string) error {
+	probe, can := l.Probes.(Membership)
+	if !can {
+		return ErrNoMembers
+	}
+	return probe.RemoveMember(ctx, l.Address, member)
+}
+
+// AddMember implements Host.
+func (l Local) AddMember(ctx context.Context, member string) error {
+	probe, can := l.Probes.(Membership)
+	if !can {
+		return ErrNoMembers
+	}
+	return probe.AddMember(ctx, l.Address, member)
+}

@@ -21,7 +21,7 @@ type request struct {
 	Method string
 	Signal Signal        `json:",omitempty"`
 	Cut    Cut           `json:",omitzero"`
-	Target string        `json:",omitempty"` // address to dial, ID of a cut, or folder
+	Target string        `json:",omitempty"` // address to dial, ID of a cut, folder, or member
 	Span   time.Duration `json:",omitempty"` // clock offset or time limit
 	Speed  float64       `json:",omitempty"` // of a clock
 	Fault  disk.Fault    `json:",omitzero"`
@@ -85,7 +85,8 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 	return lines.Err()
 }
 
-// isAction says whether a method is an action.
+// isAction says whether a method is an action. A change of members is none: a server takes seconds to leave its cluster,
+// and a fault of another server must not wait for that. If its caller has given up, its context has ended, too.
 func isAction(method string) bool {
 	switch method {
 	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe", "lose-power", "set-disk", "transfer-leader":
@@ -162,6 +163,12 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Yes, err = host.Leads(ctx)
 	case "transfer-leader":
 		answer.Moment, err = host.TransferLeader(ctx)
+	case "members":
+		answer.Names, err = host.Members(ctx)
+	case "remove-member":
+		err = host.RemoveMember(ctx, r.Target)
+	case "add-member":
+		err = host.AddMember(ctx, r.Target)
 	default:
 		err = fmt.Errorf("unknown method %q", r.Method)
 	}
@@ -496,4 +503,22 @@ func (r *Remote) Leads(ctx context.Context) (bool, error) {
 func (r *Remote) TransferLeader(ctx context.Context) (Moment, error) {
 	answer, err := r.call(ctx, request{Method: "transfer-leader"})
 	return answer.Moment, err
+}
+
+// Members implements Host.
+func (r *Remote) Members(ctx context.Context) ([]string, error) {
+	answer, err := r.call(ctx, request{Method: "members"})
+	return answer.Names, err
+}
+
+// RemoveMember implements Host.
+func (r *Remote) RemoveMember(ctx context.Context, member string) error {
+	_, err := r.call(ctx, request{Method: "remove-member", Target: member})
+	return err
+}
+
+// AddMember implements Host.
+func (r *Remote) AddMember(ctx context.Context, member string) error {
+	_, err := r.call(ctx, request{Method: "add-member", Target: member})
+	return err
 }

@@ -66,6 +66,7 @@ type answers struct {
 	reading Reading
 	cuts    chan Cut
 	offsets chan time.Duration
+	members chan string
 	fail    error
 }
 
@@ -90,8 +91,17 @@ func (a answers) SetClock(_ context.Context, offset time.Duration) (Moment, erro
 }
 func (a answers) Clock(context.Context) (Reading, error)         { return a.reading, a.fail }
 func (a answers) TransferLeader(context.Context) (Moment, error) { return a.moment, a.fail }
-func (a answers) Ready(context.Context) error                    { return a.fail }
-func (a answers) Version(context.Context) (string, error)        { return "7.0.15", a.fail }
+func (a answers) Members(context.Context) ([]string, error)      { return []string{"10.0.0.1"}, a.fail }
+func (a answers) RemoveMember(_ context.Context, member string) error {
+	a.members <- "remove " + member
+	return a.fail
+}
+func (a answers) AddMember(_ context.Context, member string) error {
+	a.members <- "add " + member
+	return a.fail
+}
+func (a answers) Ready(context.Context) error             { return a.fail }
+func (a answers) Version(context.Context) (string, error) { return "7.0.15", a.fail }
 
 // TestWireCarries: every method of Host crosses the wire completely, with its error.
 func TestWireCarries(t *testing.T) {
@@ -104,7 +114,7 @@ func TestWireCarries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := answers{
 				moment: Moment{From: 3, To: 5}, reading: Reading{Server: now, Before: now.Add(-1), After: now.Add(1)},
-				cuts: make(chan Cut, 1), offsets: make(chan time.Duration, 1), fail: fail,
+				cuts: make(chan Cut, 1), offsets: make(chan time.Duration, 1), members: make(chan string, 2), fail: fail,
 			}
 			remote, _ := connected(t, host)
 			check := func(what string, err error, same bool) {
@@ -144,6 +154,13 @@ func TestWireCarries(t *testing.T) {
 			check("clock", err, reading.Server.Equal(now) && reading.After.Sub(reading.Before) == 2)
 			moment, err = remote.TransferLeader(t.Context())
 			check("transfer leader", err, moment == host.moment)
+			members, err := remote.Members(t.Context())
+			check("members", err, fmt.Sprint(members) == "[10.0.0.1]")
+			check("remove member", remote.RemoveMember(t.Context(), "10.0.0.1"), true)
+			check("add member", remote.AddMember(t.Context(), "10.0.0.2"), true)
+			if got := <-host.members + ", " + <-host.members; got != "remove 10.0.0.1, add 10.0.0.2" {
+				t.Errorf("changes of members arrive as %q", got)
+			}
 			check("ready", remote.Ready(t.Context()), true)
 			version, err := remote.Version(t.Context())
 			check("version", err, version == "7.0.15")

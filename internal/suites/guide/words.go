@@ -97,7 +97,7 @@ func kindWords(kind string) string {
 		history.Pause: "is paused", history.Kill: "is killed", history.Restart: "is restarted", history.Crash: "loses its machine", history.PowerLoss: "loses power", history.Partition: "is cut off",
 		history.DiskFull: "has a full disk", history.FsyncError: "cannot sync its disk", history.SlowDisk: "has a slow disk",
 		history.Clock: "has its clock stepped", "clock-rate": "has a clock that runs wrong", "packet-delay": "gets late answers",
-		"one-way": "gets no answers", history.TransferLeader: "hands over to another server",
+		"one-way": "gets no answers", history.TransferLeader: "hands over to another server", history.RemoveMember: "is removed from its cluster",
 	}[kind]
 	if !known {
 		return "meets " + kind

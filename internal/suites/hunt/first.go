@@ -179,7 +179,7 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 func outlasts(a aim) bool {
 	switch a.fault {
 	case history.Pause, history.Freeze, history.Kill, history.Restart, history.Wipe, history.Crash, history.PowerLoss, history.Partition, history.OneWay,
-		history.DiskFull, history.FsyncError, history.SlowDisk:
+		history.DiskFull, history.FsyncError, history.SlowDisk, history.RemoveMember:
 	default:
 		return false
 	}
