@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,11 +19,11 @@ const (
 )
 
 // consulSettings differ from the defaults where a run would have to wait. Sessions may be as short as a second
-// instead of ten, and elections use the timing that HashiCorp advises for production. What no lock needs is
-// off.
+// instead of ten, a server that leaves waits for a second instead of five, and elections use the timing that HashiCorp
+// advises for production. What no lock needs is off.
 const consulSettings = `
 session_ttl_min = "1s"
-performance { raft_multiplier = 1 }
+performance { raft_multiplier = 1, leave_drain_time = "1s" }
 log_level = "warn"
 disable_update_check = true
 connect { enabled = false }
@@ -60,6 +61,7 @@ type consulProbes struct{}
 var (
 	_ agent.LeaderProbe    = consulProbes{}
 	_ agent.LeaderTransfer = consulProbes{}
+	_ agent.Membership     = consulProbes{}
 )
 
 // Ready needs more than a leader. A newly elected leader may still refuse writes. An agent can create sessions
@@ -127,5 +129,41 @@ func (consulProbes) TransferLeader(ctx context.Context, address string) error {
 	_, err := transfer.ask(ctx, nil)
 	return err
 }
+
+// Members lists the servers with a vote. A server that has joined gets its vote when it has been stable for 10 s.
+func (consulProbes) Members(ctx context.Context, address string) (ips []string, err error) {
+	var raft struct {
+		Servers []struct {
+			Address string
+			Voter   bool
+		}
+	}
+	if _, err := consulAsks(address, "/v1/operator/raft/configuration").ask(ctx, &raft); err != nil {
+		return nil, err
+	}
+	for _, server := range raft.Servers {
+		if ip, _, err := net.SplitHostPort(server.Address); err == nil && server.Voter {
+			ips = append(ips, ip)
+		}
+	}
+	return ips, nil
+}
+
+// RemoveMember does what "consul leave" does. That is how a server is to be removed that still runs: if only its Raft
+// peer were removed, the leader would add it again. The server ends meanwhile, and its answer may be lost.
+func (p consulProbes) RemoveMember(ctx context.Context, address, ip string) error {
+	leave := consulAsks(net.JoinHostPort(ip, strconv.Itoa(consulPort)), "/v1/agent/leave")
+	leave.method = http.MethodPut
+	_, err := leave.ask(ctx, nil)
+	if err != nil {
+		if ips, asked := p.Members(ctx, address); asked == nil && !slices.Contains(ips, ip) {
+			return nil
+		}
+	}
+	return err
+}
+
+// AddMember has nothing to do: the leader adds a server that joins.
+func (consulProbes) AddMember(context.Context, string, string) error { return nil }
 
 func consulAsks(address, path string) question { return question{url: "http://" + address + path} }

@@ -63,8 +63,8 @@ func canRemoveMember(env Environment, node *clusters.Node) error {
 }
 
 // removeLimit is how long the servers may take to remove one. etcd refuses while a member was not connected for 5 s, as
-// after the start of the cluster, and a server of Consul says good-bye for some seconds.
-const removeLimit = 10 * time.Second
+// after the start of the cluster, and a server of Consul takes as long to leave.
+const removeLimit = 12 * time.Second
 
 // remove returns when another server has removed the target.
 func (r *removeMember) remove(ctx context.Context, node *clusters.Node) (agent.Moment, error) {

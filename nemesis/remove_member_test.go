@@ -189,6 +189,8 @@ func TestRemoveMemberSupport(t *testing.T) {
 	}{
 		{"etcd", "follower", 3, nil},
 		{"etcd", "leader", 5, nil},
+		{"consul", "follower", 3, nil},
+		{"consul", "one", 1, errFewMembers},
 		{"kubernetes", "one", 4, nil}, // a member of etcd, not the API server
 		{"kubernetes", "n4", 4, agent.ErrNoMembers},
 		{"etcd", "one", 1, errFewMembers},
@@ -211,7 +213,7 @@ func TestRemoveMemberSupport(t *testing.T) {
 
 // TestRemoveMember: a real cluster loses its leader for good, and gets it back as a new member.
 func TestRemoveMember(t *testing.T) {
-	for _, servers := range []string{"etcd"} {
+	for _, servers := range []string{"etcd", "consul"} {
 		t.Run(servers, func(t *testing.T) {
 			t.Parallel()
 			spec, _ := clusters.ByName(servers)
