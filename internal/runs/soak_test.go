@@ -72,7 +72,7 @@ func TestKilledAnywhere(t *testing.T) {
 var onDocker = [][]string{
 	{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"},
 	{"--lock", "redis-aof", "--ttl", "500ms", "--nemesis", "power-loss,slow-disk,disk-full"},
-	{"--lock", "etcd", "--nemesis", "transfer-leader,packet-delay"},
+	{"--lock", "etcd", "--nemesis", "remove-member,transfer-leader,packet-delay"},
 	{"--app", "../../examples/applications/billing.yaml", "--nemesis", "stale-dns,kill"},
 }
 
