@@ -302,7 +302,7 @@ func (b *builder) service(e *history.Event) {
 	}
 	k := b.keyed(e.Key)
 	if e.Client != "" {
-		k.removals = append(k.removals, e)
+		k.removals = append(k.removals, *e)
 		return
 	}
 	if k.dropped == nil {

@@ -166,6 +166,9 @@ func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	if releaser := r.releasedBy[a]; releaser != nil {
 		all = append(all, releaser.released().invoke)
 	}
+	if removal := r.removedBy(a, math.MaxInt64); removal != nil {
+		all = append(all, removal.Time)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -247,7 +247,7 @@ type Granted struct {
 	// RefusedByItself: the service refused the attempt, and named this same attempt as the holder. That happens if a
 	// first request took effect, its answer was lost, and the client library repeated it.
 	RefusedByItself bool `json:"refused_by_itself,omitempty"`
-	// Command removed the key of another grant, although its worker had not been granted the lock; At is then when the
+	// Command removed the key of another grant, although its worker did not hold the lock; At is then when the
 	// observer of the service learned of it.
 	Command string `json:"command,omitempty"`
 }

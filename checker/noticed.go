@@ -128,8 +128,8 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span, excuses excuses) {
 }
 
 // sparesSessions says whether a fault only cut workers off, for so short a time that no session of theirs ended. Then a
-// waiter keeps its place in the queue. The library of a user's client may have asked anew meanwhile and left its former
-// place to a lease.
+// waiter keeps its place in the queue. A user's library may have asked again; its former place then stays
+// until its lease ends.
 func (r *run) sparesSessions(f *fault) bool {
 	lasts := cmp.Or(r.header.Lease, r.header.Grace)
 	return f.does(history.Cuts) && f.onlyWorkers(r.workers) && time.Duration(f.End-f.Begin) < lasts && len(r.clients) == 0
@@ -181,14 +181,14 @@ func (r *run) excuses() excuses {
 	return e
 }
 
-// all says whether a lock may be idle for all of a time, because a dead waiter may have its place in the queue. A waiter
-// that gave up since a cut began may be dead.
+// all says whether the place of a dead waiter in the queue may explain all of a time in which the lock is idle. A waiter
+// that gave up soon after a cut may be dead.
 func (e excuses) all(from, to int64, gaveUp []int64) bool {
 	if e.places.first(from, to) >= 0 {
 		return true
 	}
 	for _, m := range meeting(e.missed, from-int64(e.lease), to) {
-		if next, _ := slices.BinarySearch(gaveUp, m.from); next < len(gaveUp) && gaveUp[next] <= to {
+		if next, _ := slices.BinarySearch(gaveUp, m.from); next < len(gaveUp) && gaveUp[next] <= min(to, m.to) {
 			return true
 		}
 	}

@@ -76,7 +76,7 @@ type keyed struct {
 	// 0 while it is on record. It is nil for a service without an observer.
 	dropped map[uint64]int64
 	// removals are commands that removed the key, as the observer saw them, by time.
-	removals []*history.Event
+	removals []history.Event
 	// doubted caches releasedInDoubt; nil until it is first needed.
 	doubted *bool
 	// lastAsked holds the last attempts for the key of two different workers; lastAskedAlone does so for the

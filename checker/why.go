@@ -3,6 +3,7 @@ package checker
 import (
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -321,20 +322,35 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 	return e
 }
 
-// removedBy returns the command by which a worker that had not been granted the lock removed the key of a grant before
-// another grant; nil if the service is not known to have executed one. The observer learns of a command late, never early.
+// observerDelay is how much later than a command the observer of a service may learn of it. A command that it saw so soon
+// after a grant, or after the answer to a release, may have been executed before that.
+const observerDelay = 250 * time.Millisecond
+
+// removedBy returns the command by which a worker that did not hold the lock removed the key of a grant before the lock
+// was granted again; nil if the observer saw none. A command after the end of the lease need not have removed anything.
 func (r *run) removedBy(a *attempt, granted int64) *history.Event {
-	k := r.byKey[a.key]
-	for _, e := range k.removals {
-		w := r.names.Of(e.Client)
-		its := func(h *attempt) bool { // which it may release by that command
-			return h.worker == w && !h.acquire.failed() && h.acquire.invoke <= e.Time && !h.releaseAnswered(e.Time)
-		}
-		if w != a.worker && a.acquire.done <= e.Time && e.Time <= granted && !slices.ContainsFunc(k.attempts, its) {
+	removals := r.byKey[a.key].removals
+	from := later(a.acquire.done, observerDelay)
+	to := min(granted, r.endUnrenewed(a, granted).likely())
+	i := sort.Search(len(removals), func(i int) bool { return removals[i].Time >= from })
+	for ; i < len(removals) && removals[i].Time <= to; i++ {
+		e := &removals[i]
+		if e.Client != r.name(a.worker) && !r.mayRelease(e.Client, a.key, e.Time) {
 			return e
 		}
 	}
 	return nil
+}
+
+// mayRelease says whether a command of a worker, seen at a time, may be that by which it released a key that it held. Its
+// last attempt by then tells, because it makes one after another.
+func (r *run) mayRelease(worker string, key history.Name, seen int64) bool {
+	for _, h := range slices.Backward(r.actor(worker).attempts) {
+		if h.key == key && !h.acquire.failed() && h.acquire.invoke <= seen {
+			return !h.releaseAnswered(seen - observerDelay.Nanoseconds())
+		}
+	}
+	return false
 }
 
 // releaseAnswered says whether a release was answered before a time, by success or refusal.
@@ -347,9 +363,9 @@ func (a *attempt) releaseAnswered(time int64) bool {
 	return false
 }
 
-// releaser is the worker that released or removed the lock of a before a time, and when.
+// releaser is the worker that released or removed the lock of a before it was granted again, and when.
 func (r *run) releaser(a *attempt, granted int64) *Granted {
-	if by := r.releasedBy[a]; by != nil {
+	if by := r.releasedBy[a]; by != nil && by.released().invoke <= granted {
 		releaser := r.granted(by)
 		releaser.At = by.released().invoke
 		return &releaser

@@ -34,6 +34,9 @@ func TestWhy(t *testing.T) {
 		return s.with(func(h *history.Header) { h.Lease, h.Grace = 0, 50*time.Millisecond })
 	}
 	cut := history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{"w1"}, Peers: []string{"n1"}}
+	long := func() *script {
+		return newScript().with(func(h *history.Header) { h.Lease = time.Second }).acquire("w1", "a", 10, 11).acquire("w2", "b", 330, 331).release("b", 340, 341).release("a", 350, 351)
+	}
 	removed := func(s *script, at float64, client string) *script {
 		s.add(at, history.Event{Process: history.Service, Type: history.Info, F: history.Dropped, Key: "k0", Client: client, Note: "DEL"})
 		return s
@@ -57,12 +60,14 @@ func TestWhy(t *testing.T) {
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},
 		{"released by another", CauseReleasedByOther, "releaser:{worker:w3,grant:x,at:121ms}", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
-		{"key removed by another", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:20ms,command:DEL}", removed(early(), 20, "w3")},
-		{"key removed by another after its own hold", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:20ms,command:DEL}", removed(early().then(held("w3", "x", 1, 5)), 20, "w3")},
-		{"key removed by another whose own release was refused", CauseReleasedByOther, "command:DEL", removed(early().try("w3", "x", 1, 2, history.Event{Type: history.OK}).notHeld("x", 5, 6), 20, "w3")},
-		{"key removed by itself", CauseTwice, "", removed(early(), 20, "w1")},
-		{"key removed before it was granted", CauseTwice, "", removed(early(), 9, "w3")},
-		{"key removed after another was granted it", CauseTwice, "", removed(early(), 32, "w3")},
+		{"key removed by another", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:300ms,command:DEL}", removed(long(), 300, "w3")},
+		{"key removed by another after its own hold", CauseReleasedByOther, "releaser:{worker:w3,grant:,at:300ms,command:DEL}", removed(long().then(held("w3", "x", 1, 5)), 300, "w3")},
+		{"key removed by another whose own release was refused", CauseReleasedByOther, "command:DEL", removed(long().try("w3", "x", 1, 2, history.Event{Type: history.OK}).notHeld("x", 5, 6), 300, "w3")},
+		{"key removed by itself", CauseTwice, "", removed(long(), 300, "w1")},
+		{"key perhaps removed before it was granted", CauseTwice, "", removed(long(), 250, "w3")},
+		{"key removed after another was granted it", CauseTwice, "", removed(long(), 332, "w3")},
+		{"key removed by a release that was seen late", CauseTwice, "", removed(long().try("w3", "x", 1, 2, history.Event{Type: history.OK}).do(history.Release, "x", 9.5, 30, history.Event{Type: history.OK}), 270, "w3")},
+		{"key removed when the lease was over", CauseOutlasted, "", removed(late(), 118, "w3")},
 		{"validity counted from a late answer", CauseValidity, "lease_end:107ms,valid_until:160ms", newScript().
 			try("w1", "a", 10, 60, history.Event{Type: history.OK, Until: ms(160)}).then(held("w2", "b", 120, 140)).release("a", 150, 151)},
 		{"validity counted from the request", CauseOutlasted, "lease_end:107ms", newScript().

@@ -3,6 +3,7 @@ package clients
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -30,6 +31,9 @@ func WatchRedis(ctx context.Context, c Config, stop <-chan struct{}, report func
 	var from string // of the last command that a connection sent
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, 1<<20) // scripts are printed whole
+	if lines.Scan(); lines.Text() != "+OK" {
+		return errors.Join(fmt.Errorf("MONITOR was answered %q", lines.Text()), lines.Err())
+	}
 	for lines.Scan() {
 		from = reportRemovals(lines.Text(), from, report)
 	}
@@ -37,7 +41,7 @@ func WatchRedis(ctx context.Context, c Config, stop <-chan struct{}, report func
 	case <-stop:
 		return nil
 	default:
-		return fmt.Errorf("the server ended MONITOR: %w", lines.Err())
+		return errors.Join(errors.New("the server ended MONITOR"), lines.Err())
 	}
 }
 

@@ -48,7 +48,7 @@ func (n *Nemesis) conflict(order Order) error {
 	if does(history.Removes) {
 		for _, server := range n.Environment.Servers {
 			if n.busy[affected{server.Name, history.Removes}] {
-				return fmt.Errorf("%s is removed from the cluster at the moment, and one server at a time is", server.Name)
+				return fmt.Errorf("%s is already removed from the cluster; only one server may be removed at a time", server.Name)
 			}
 		}
 	}

@@ -128,11 +128,15 @@ func heldOn(ctx context.Context, worker *clusters.Node, cut agent.Cut) (agent.Si
 func releaseMessage(ctx context.Context, worker *clusters.Node, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 	defer cancel()
-	_, _, _ = worker.Host.Heal(ctx, id)
+	for range healAttempts {
+		if _, _, err := worker.Host.Heal(ctx, id); err == nil {
+			return
+		}
+	}
 }
 
 // errAllKilled is why a step waits for no message.
-var errAllKilled = errors.New("every worker that it could have waited for was killed")
+var errAllKilled = errors.New("all workers whose messages the step waits for were killed")
 
 // errNoTraffic is why no message of a worker is ever seen.
 var errNoTraffic = errors.New("the workers have no connections to servers in a network of their own")

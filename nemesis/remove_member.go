@@ -71,8 +71,8 @@ func (r *removeMember) remove(ctx context.Context, node *clusters.Node) (agent.M
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	return node.Remove(ctx, func(ctx context.Context) (agent.Moment, error) {
-		return r.persist(ctx, func(ctx context.Context, other *clusters.Node) error {
-			return other.Host.RemoveMember(ctx, node.IP)
+		return r.persist(ctx, func(ctx context.Context, leader *clusters.Node) error {
+			return leader.Host.RemoveMember(ctx, node.IP)
 		})
 	})
 }
@@ -80,7 +80,11 @@ func (r *removeMember) remove(ctx context.Context, node *clusters.Node) (agent.M
 // Prove asks another server for its members. A server that is only dead is still one of them.
 func (r *removeMember) Prove(ctx context.Context) (string, error) {
 	evidence, err := poll(ctx, func(ctx context.Context) (string, error) {
-		evidence, listed, err := r.listed(ctx)
+		leader, err := r.leader(ctx)
+		if err != nil {
+			return "", err
+		}
+		evidence, listed, err := r.listed(ctx, leader)
 		if err == nil && listed {
 			err = errors.New(evidence)
 		}
@@ -93,24 +97,51 @@ func (r *removeMember) Prove(ctx context.Context) (string, error) {
 	return evidence + "; " + dead, err
 }
 
-// listed asks the other servers, one after another until one answers, whether the target is a member.
-func (r *removeMember) listed(ctx context.Context) (evidence string, listed bool, err error) {
-	for _, other := range r.others {
-		var ips []string
-		if ips, err = other.Host.Members(ctx); err != nil {
-			continue
-		}
-		members := slices.DeleteFunc(slices.Clone(r.env.Servers), func(n *clusters.Node) bool { return !slices.Contains(ips, n.IP) })
-		return fmt.Sprintf("the members are %s, says %s", describe(members), other.Name), slices.Contains(ips, r.targets[0].IP), nil
+// askLimit bounds one question to one server.
+const askLimit = time.Second
+
+// leader finds the other server that leads, because a server that is cut off may not know the latest members. While the
+// target itself leads, it finds one that answers.
+func (r *removeMember) leader(ctx context.Context) (*clusters.Node, error) {
+	leads := func(node *clusters.Node) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		return node.Host.Leads(ctx)
 	}
-	return "", false, err
+	var answers *clusters.Node
+	for _, other := range r.others {
+		is, err := leads(other)
+		if err == nil && is {
+			return other, nil
+		}
+		if err == nil {
+			answers = other
+		}
+	}
+	if is, err := leads(r.targets[0]); err == nil && is && answers != nil {
+		return answers, nil
+	}
+	return nil, fmt.Errorf("none of %s leads", describe(r.others))
+}
+
+// listed asks the leader whether the target is a member.
+func (r *removeMember) listed(ctx context.Context, leader *clusters.Node) (evidence string, listed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	ips, err := leader.Host.Members(ctx)
+	members := slices.DeleteFunc(slices.Clone(r.env.Servers), func(n *clusters.Node) bool { return !slices.Contains(ips, n.IP) })
+	return fmt.Sprintf("the members are %s, says %s", describe(members), leader.Name), slices.Contains(ips, r.targets[0].IP), err
 }
 
 // Heal adds the server as a new member, and starts it. A server that is still a member keeps its disk: it was not removed,
 // or an earlier attempt has added it.
 func (r *removeMember) Heal(ctx context.Context) (Healing, error) {
 	node := r.targets[0]
-	_, listed, err := r.listed(ctx)
+	var listed bool
+	_, err := r.persist(ctx, func(ctx context.Context, leader *clusters.Node) (err error) {
+		_, listed, err = r.listed(ctx, leader)
+		return err
+	})
 	switch {
 	case err != nil:
 		return Healing{}, err
@@ -130,8 +161,8 @@ func (r *removeMember) Heal(ctx context.Context) (Healing, error) {
 		if _, err := node.WipeToJoin(ctx); err != nil {
 			return Healing{}, err
 		}
-		if _, err := r.persist(ctx, func(ctx context.Context, other *clusters.Node) error {
-			return other.Host.AddMember(ctx, node.IP)
+		if _, err := r.persist(ctx, func(ctx context.Context, leader *clusters.Node) error {
+			return leader.Host.AddMember(ctx, node.IP)
 		}); err != nil {
 			return Healing{}, err
 		}
@@ -148,8 +179,8 @@ func (r *removeMember) ProveHealed(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var evidence string
-	_, err = r.persist(ctx, func(ctx context.Context, _ *clusters.Node) error {
-		said, listed, err := r.listed(ctx)
+	_, err = r.persist(ctx, func(ctx context.Context, leader *clusters.Node) error {
+		said, listed, err := r.listed(ctx, leader)
 		if evidence = said; err == nil && !listed {
 			err = errors.New(said)
 		}
@@ -158,25 +189,24 @@ func (r *removeMember) ProveHealed(ctx context.Context) (string, error) {
 	return serves + "; " + evidence, err
 }
 
-// persist asks the other servers, one after another, until one has done what it is asked for.
-func (r *removeMember) persist(ctx context.Context, ask func(context.Context, *clusters.Node) error) (agent.Moment, error) {
+// persist asks the leader until it has done what it is asked for. If it has not answered in time, the error is that of the
+// context, too: it may do it later.
+func (r *removeMember) persist(ctx context.Context, ask func(ctx context.Context, leader *clusters.Node) error) (agent.Moment, error) {
 	moment := agent.Moment{From: history.Now()}
 	var last error
-	for {
-		for _, other := range r.others {
-			err := ask(ctx, other)
-			moment.To = history.Now()
-			if err == nil {
-				return moment, nil
-			}
-			if last == nil || ctx.Err() == nil {
-				last = err
+	for last == nil || ctx.Err() == nil {
+		leader, err := r.leader(ctx)
+		if err == nil {
+			if err = ask(ctx, leader); err != nil && ctx.Err() != nil {
+				err = errors.Join(err, ctx.Err())
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return moment, last
-		case <-time.After(10 * pollInterval):
+		moment.To = history.Now()
+		if err == nil {
+			return moment, nil
 		}
+		last = err
+		sleepUntil(ctx, time.Now().Add(10*pollInterval))
 	}
+	return moment, last
 }

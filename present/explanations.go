@@ -78,7 +78,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 		return "the service no longer had the claim of one of the two on record when its grant arrived"
 	case checker.CauseReleasedByOther:
 		if e.Releaser.Command != "" {
-			return fmt.Sprintf("%s, which had not been granted the lock, removed its key by %s, as the service showed at %s", e.Releaser.Worker, e.Releaser.Command, p.at(e.Releaser.At))
+			return fmt.Sprintf("%s, which did not hold the lock, removed its key by %s, as the service showed at %s", e.Releaser.Worker, e.Releaser.Command, p.at(e.Releaser.At))
 		}
 		return fmt.Sprintf("%s released the lock at %s, though it was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
 	case checker.CauseLateRelease:

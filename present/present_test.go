@@ -302,7 +302,7 @@ func TestExplanations(t *testing.T) {
 		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms, HeldBack: "f1"}, "w1 held the lock until 20 ms at the latest, and its write was still on its way then, held back by fault f1"},
 		{checker.CauseExpiredGrant, checker.Explanation{}, "the service no longer had the claim of one of the two on record when its grant arrived"},
 		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms}}, "w3 released the lock at 20 ms, though it was not its own"},
-		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms, Command: "DEL"}}, "w3, which had not been granted the lock, removed its key by DEL, as the service showed at 20 ms"},
+		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms, Command: "DEL"}}, "w3, which did not hold the lock, removed its key by DEL, as the service showed at 20 ms"},
 		{checker.CauseRenewedByOther, checker.Explanation{Renewal: &checker.Renewal{Asked: 30 * ms, Answered: 31 * ms, LeaseEnd: 20 * ms}}, "its lease may have run out from 10 ms on, yet its renewal, asked for at 20 ms, succeeded at 21 ms"},
 		{checker.CauseUnrenewed, checker.Explanation{Renewal: &checker.Renewal{Asked: 15 * ms, Answered: 16 * ms}, LeaseEnd: 115 * ms}, "the last answered renewal of its session was sent at 5 ms; its lease may have run out from 105 ms on"},
 		{checker.CauseLateRelease, checker.Explanation{Earlier: &checker.Past{Asked: 15 * ms}}, "w1 had sent a release at 5 ms that got no answer, and was granted the lock again; that release must have arrived later"},

@@ -100,7 +100,7 @@ func Cause(name string) string {
 	case checker.CauseExpiredGrant:
 		return "the service no longer had the grant on record"
 	case checker.CauseReleasedByOther:
-		return "a release of another worker was accepted during the hold, or the service showed that another worker, which had not been granted the lock, removed its key"
+		return "a release of another worker was accepted during the hold, or the service showed that another worker, which did not hold the lock, removed its key"
 	case checker.CauseLateRelease:
 		return "an earlier release of the same grant got no answer"
 	case checker.CauseRenewedByOther:

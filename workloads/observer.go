@@ -32,13 +32,17 @@ func (c ObserverConfig) observe() func(context.Context, clients.Config, <-chan s
 	return info.Observe
 }
 
-// removal is the event of a key that a worker removed; none if the key is no name of a lock, or whoever removed it no worker.
-// A client may build its key from the name.
+// lockName matches what follows the prefix in the name of a lock. Keys next to it, such as a queue of waiters, are not
+// reported: a waiter may remove them.
+var lockName = regexp.MustCompile(`^k\d+$`)
+
+// removal is the event of a key that a worker removed. It reports false if the key is not named as a lock, or if the
+// connection belongs to no worker.
 func (c ObserverConfig) removal(o clients.Observation) (e history.Event, is bool) {
-	name := regexp.MustCompile(regexp.QuoteMeta(c.Prefix) + `k\d+`).FindString(o.Key)
+	name, ours := strings.CutPrefix(o.Key, c.Prefix)
 	host, _, _ := net.SplitHostPort(o.From)
 	worker := c.Workers[host]
-	return history.Event{F: history.Dropped, Type: history.Info, Key: name, Client: worker, Note: o.Command}, name != "" && worker != ""
+	return history.Event{F: history.Dropped, Type: history.Info, Key: o.Key, Client: worker, Note: o.Command}, ours && lockName.MatchString(name) && worker != ""
 }
 
 // RunObserver records what the lock service itself has on record about the queues of keys, until its input

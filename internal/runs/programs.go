@@ -41,8 +41,8 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 	return err
 }
 
-// startRemovalObserver starts the program that records whose connection removes a key, for clients of which only their
-// users know what they send. It needs the addresses of the workers.
+// startRemovalObserver starts the program that records whose connection removes the key of a lock, for users' own clients,
+// whose commands lockcheck does not know. It needs the addresses of the workers.
 func (r *run) startRemovalObserver(ctx context.Context) (err error) {
 	if servers := r.info.Servers; r.lock.Definition == nil || servers != "redis" && servers != "valkey" {
 		return nil
