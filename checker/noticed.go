@@ -128,8 +128,8 @@ func (n *noticed) handOver(r *run, k *keyed, stalls []span, excuses excuses) {
 }
 
 // sparesSessions says whether a fault only cut workers off, for so short a time that no session of theirs ended. Then a
-// waiter keeps its place in the queue. A user's library may have asked again; its former place then stays
-// until its lease ends.
+// waiter keeps its place in the queue. A user's library may have asked again; its former place then stays until its lease
+// ends.
 func (r *run) sparesSessions(f *fault) bool {
 	lasts := cmp.Or(r.header.Lease, r.header.Grace)
 	return f.does(history.Cuts) && f.onlyWorkers(r.workers) && time.Duration(f.End-f.Begin) < lasts && len(r.clients) == 0
@@ -140,8 +140,8 @@ func (r *run) settles() time.Duration { return r.header.Grace + LivenessGrace }
 
 // excuses are times in which a released lock may be idle.
 type excuses struct {
-	// places are the times in which a dead waiter may have its place in the queue: after a fault that may have ended its
-	// session until a lease is over.
+	// places are the times in which a dead waiter may still have its place in the queue: from a fault that may have ended
+	// its session until a lease after that fault.
 	places *faultTimes
 	// missed are the times in which a waiter need not have heard that the lock is free, because of cuts that spared its
 	// session. TCP sends again within as long as the cut lasted, because it doubles its pauses. It goes on doubling them if

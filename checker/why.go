@@ -342,8 +342,8 @@ func (r *run) removedBy(a *attempt, granted int64) *history.Event {
 	return nil
 }
 
-// mayRelease says whether a command of a worker, seen at a time, may be that by which it released a key that it held. Its
-// last attempt by then tells, because it makes one after another.
+// mayRelease says whether a command of a worker, seen at a time, may be that by which it released a key that it held. The
+// worker's last attempt by then decides, because a worker makes one attempt after another.
 func (r *run) mayRelease(worker string, key history.Name, seen int64) bool {
 	for _, h := range slices.Backward(r.actor(worker).attempts) {
 		if h.key == key && !h.acquire.failed() && h.acquire.invoke <= seen {

@@ -35,8 +35,8 @@ type Sighting struct {
 // heldWait bounds one question whether a message has come, so that it ends before its caller gives up.
 const heldWait = 10 * time.Second
 
-// messageQueue lets packets pass and holds one back: the message. TCP may send that packet again, when it came from
-// a peer; the copies are dropped until the message is released.
+// messageQueue lets packets pass and holds one back: the message. If it came from a peer, TCP may send it again; these
+// copies are dropped until the message is released.
 type messageQueue struct {
 	queue    *nfqueue.Nfqueue
 	unlisten context.CancelFunc

@@ -20,8 +20,8 @@ const (
 	queueLength = 1000
 	// headerLength is how much of each packet the kernel copies to us. Only the packet's length matters.
 	headerLength = 20
-	// queueBuffer has space for notices of all packets that may wait, with their headers. The kernel drops a packet when there is
-	// no space for its notice.
+	// queueBuffer has space for notices of all packets that may wait, with their headers. The kernel drops a
+	// packet when there is no space for its notice.
 	queueBuffer = 4 << 20
 	// hookInput is NF_INET_LOCAL_IN.
 	hookInput = 1

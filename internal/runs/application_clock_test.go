@@ -56,13 +56,11 @@ app:
 invariants: [{never: exit 0}]
 `
 
-// TestClocksOfApplication: the wall clock of a replica moves, and that of a service, as both say themselves. What the replica
-// prints meanwhile is stamped by a clock that does not move.
-func TestClocksOfApplication(t *testing.T) {
-	t.Parallel()
-	clustertest.Engine(t, clustertest.Rest)
+// tickerWith is an application of a program, a Compose file and an app file, in the image of the example applications.
+func tickerWith(t *testing.T, program, compose, form string) appfile.App {
+	t.Helper()
 	folder := copiedExamples(t)
-	for name, text := range map[string]string{"ticker.py": ticker, "ticker.compose.yaml": tickerCompose, "ticker.yaml": tickerApp} {
+	for name, text := range map[string]string{"ticker.py": program, "ticker.compose.yaml": compose, "ticker.yaml": form} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +69,15 @@ func TestClocksOfApplication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return app
+}
+
+// TestClocksOfApplication: the wall clock of a replica moves, and that of a service, as both say themselves. What the replica
+// prints meanwhile is stamped by a clock that does not move.
+func TestClocksOfApplication(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t, clustertest.Rest)
+	app := tickerWith(t, ticker, tickerCompose, tickerApp)
 	o := ApplicationOptions{
 		App: app, Nemesis: "clock:replica,clock:redis", Interval: time.Second, TimeLimit: app.Lease + settleTime + clustertest.Slow(20*time.Second), MinOps: 1, Seed: 1,
 		Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},

@@ -1,15 +1,12 @@
 package runs
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/internal/appfile"
 	"lockcheck/nemesis"
 )
 
@@ -34,18 +31,9 @@ func TestStaleDNS(t *testing.T) {
 	for lookups, want := range map[string]checker.Verdict{"each": checker.Valid, "once": checker.Undecided} {
 		t.Run(lookups, func(t *testing.T) {
 			t.Parallel()
-			folder := copiedExamples(t)
 			compose := strings.NewReplacer("/ticker.py]", "/ticker.py, "+lookups+"]").Replace(tickerCompose)
 			form := strings.Split(tickerApp, "  clock:")[0] + "  says: {did: '^did (?P<id>\\S+)$'}\ninvariants: [{never: exit 0}]\n"
-			for name, text := range map[string]string{"ticker.py": dialer, "ticker.compose.yaml": compose, "ticker.yaml": form} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			app, err := appfile.Read(filepath.Join(folder, "ticker.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			app := tickerWith(t, dialer, compose, form)
 			r := applicationEnds(t, want, ApplicationOptions{
 				App: app, Interval: time.Second, TimeLimit: app.Lease + settleTime + clustertest.Slow(20*time.Second), MinOps: 1, Seed: 1,
 				Schedule: &nemesis.Schedule{Steps: []nemesis.Step{{Fault: "stale-dns", Target: "ticker-1", For: nemesis.Span{Plus: clustertest.Slow(3 * time.Second)}}}},
