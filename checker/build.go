@@ -206,7 +206,7 @@ func (r *run) findResumed(w *actor) {
 			again := a.extend()
 			again.resumes, again.again, again.earlier = before.sameGrant(), before.timesResumed()+1, before.earlierRelease()
 			for c := range before.releases {
-				if c.unknown() {
+				if c.unknown() && c.invoke < a.acquire.done { // a reentrant lock is released after it was taken again
 					again.earlier = c
 				}
 			}

@@ -61,6 +61,7 @@ type step struct {
 	worker    worker
 	token     uint64 // of an acquire, 0 if unknown
 	resumed   bool   // the acquire may get the highest token again
+	next      grant  // what its worker asked for at the very time of the answer, of an acquire of a reentrant lock
 	call, ret int64
 }
 
@@ -138,7 +139,7 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 		forever := r.end + 1
 		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, shared: a.shared, resumed: a.timesResumed() > 0, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
 		end := stepEnd
-		if !a.granted() {
+		if s.next = r.askedAtOnce(a); !a.granted() {
 			s.ret, s.open = forever, true
 		}
 		if r.mayHaveTakenEffect(a) {
@@ -165,6 +166,20 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 			}
 		}
 	}
+}
+
+// askedAtOnce is the grant that the worker of another asked for at the time of its answer, 0 if there is none. Porcupine
+// takes operations that meet in a time for concurrent, but a worker makes one after another.
+func (r *run) askedAtOnce(a *attempt) grant {
+	if r.header.Reentrant <= 1 || !a.granted() || a.acquire.invoke == a.acquire.done {
+		return 0
+	}
+	for b := range r.byWorker[a.worker].between(a.acquire.done, a.acquire.done) {
+		if b.key == a.key && b.acquire.invoke == a.acquire.done {
+			return b.grant
+		}
+	}
+	return 0
 }
 
 // modelEnd is the time from which the model lets a grant end by itself. The grant of an attempt without a

@@ -111,7 +111,7 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 	fenced := ranked(r.header) && o.token != 0
 	nested := s.holds() > 0 && s.worker == o.worker && r.header.Reentrant > 1
 	switch {
-	case nested && s.holds() >= r.header.Reentrant:
+	case nested && s.holds() >= r.header.Reentrant, nested && o.next != 0 && s.at(o.next) >= 0:
 		return false, s
 	case nested && fenced && s.token != 0 && o.token != s.token:
 		return false, s
@@ -174,8 +174,8 @@ func (p permitted) certainlyHolds(next *attempt) bool {
 }
 
 // crowded yields an overlap for each hold of a semaphore that exceeds the permits. The other side of the
-// overlap is the hold to blame: one that was over by then, as far as the record tells, and among several the
-// one whose validity ended first.
+// overlap is the hold to blame: one that was over by then, as far as the record tells; if there is none, one that a
+// fault of the servers can have ended; and among several the one whose validity ended first.
 func (r *run) crowded(yield func(overlap) bool) {
 	var active []permitted
 	var ends []int64 // of the active holds, sorted
@@ -218,12 +218,21 @@ func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 	// If the holds that cannot have ended are too many by themselves, no other hold is to blame.
 	crowded := standing >= least
 	var first *permitted
+	compare := func(a, b *permitted) int {
+		explained := func(p *permitted) int { // a fault can have ended that hold
+			if crowded && r.endedEarly(p.attempt, h.acquire.done).fault != nil {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.inForceRank(h), b.inForceRank(h)), cmp.Compare(explained(a), explained(b)), cmp.Compare(a.deadline, b.deadline))
+	}
 	for i := range active {
 		a := &active[i]
 		if crowded && !a.certainlyHolds(h) {
 			continue
 		}
-		if first == nil || cmp.Or(cmp.Compare(a.inForceRank(h), first.inForceRank(h)), cmp.Compare(a.deadline, first.deadline)) < 0 {
+		if first == nil || compare(a, first) < 0 {
 			first = a
 		}
 	}

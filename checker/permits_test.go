@@ -84,6 +84,17 @@ func TestSemaphore(t *testing.T) {
 	want(t, pool(4).stay("w1", "a", 10, 40).end().check(t), MutualExclusion, Undecided, 0)
 }
 
+// TestSemaphoreBlames: if no hold was over, one that a fault can have ended is to blame for one too many.
+func TestSemaphoreBlames(t *testing.T) {
+	clock := history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: 9e7}
+	for from, want := range map[float64]string{12: CauseClock, 2: CauseTwice} {
+		s := pool(2).stay("w1", "a", 10, 70).renew("a", 25, 26).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).fault(clock, from, from+2)
+		if found := s.numbered().end().check(t).of(MutualExclusion).Violations; len(found) != 1 || found[0].Cause != want {
+			t.Errorf("a step at %v: %+v, want %s", from, found, want)
+		}
+	}
+}
+
 // TestPermitLeft: a worker that waits while a permit is left is stuck, although another permit is held.
 func TestPermitLeft(t *testing.T) {
 	for permits, v := range map[int]Verdict{1: Valid, 2: Violation} {

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"math"
+	"slices"
 
 	"lockcheck/history"
 )
@@ -100,6 +101,9 @@ func (n *search) life(r *record, i int, a *attempted) {
 		if from := n.ends(r, a); from < never && a.released() == nil {
 			n.ops = append(n.ops, searchOp{f: end, grant: i, from: max(from, a.asked), to: never, optional: true})
 		}
+		if n.releasedBefore(a) && a.released() == nil {
+			n.ops = append(n.ops, searchOp{f: end, grant: i, from: a.asked, to: never, optional: true})
+		}
 	} else {
 		n.ops = append(n.ops, searchOp{f: history.Acquire, worker: a.worker, grant: i, from: a.asked, to: never, optional: true},
 			searchOp{f: end, grant: i, from: a.asked, to: never, optional: true})
@@ -116,6 +120,17 @@ func (n *search) life(r *record, i int, a *attempted) {
 			n.ops = append(n.ops, searchOp{f: notHeld, grant: i, from: c.from, to: c.to})
 		}
 	}
+}
+
+// releasedBefore says whether a release that was sent before a grant, and never answered, may still arrive and end it: the
+// service gave the worker the same grant again.
+func (n *search) releasedBefore(a *attempted) bool {
+	return a.token != 0 && givenAgain(n.grants, a) && slices.ContainsFunc(n.grants, func(before *attempted) bool {
+		return before.worker == a.worker && before.token == a.token && before.asked < a.asked &&
+			slices.ContainsFunc(before.releases, func(c operation) bool {
+				return c.outcome != history.OK && c.outcome != history.Fail && c.from < a.answered
+			})
+	})
 }
 
 // ends is the earliest time at which a grant may have ended by itself, whatever was said of it later.

@@ -32,6 +32,11 @@ func TestFencing(t *testing.T) {
 		return reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w1", "b", 12, 13, inner).
 			release("b", 14, 15).release("a", 20, 21).acquireToken("w2", "c", 30, 31, next).release("c", 40, 41)))
 	}
+	// The worker gets the token of a hold that it released. It also asks at another time, and gets no answer.
+	stale := func(more float64) *script {
+		return reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).release("a", 14, 15).acquireToken("w1", "b", 20, 30, 5).
+			try("w1", "c", more, more+4, history.Event{Type: history.Info}).release("c", 41, 42).release("b", 50, 51)))
+	}
 	semaphore := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
 	for _, c := range []struct {
 		name string
@@ -44,6 +49,12 @@ func TestFencing(t *testing.T) {
 		{"reentrant, decreasing", nested(5, 4), Violation, 1, Violation},
 		{"reentrant, equal to another worker's", nested(5, 5), Violation, 1, Violation},
 		{"reentrant, lower when nested", nested(4, 6), Violation, 1, Violation},
+		{"reentrant, refused to release the inner hold, and the outer one unanswered", reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w1", "b", 12, 13, 5).
+			notHeld("b", 20, 21).do(history.Release, "a", 22, 40, history.Event{Type: history.Info}))), Valid, 0, Violation},
+		{"reentrant, refused to release the hold after an unanswered release", reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).do(history.Release, "a", 12, 20, history.Event{Type: history.Info}).
+			acquireToken("w1", "b", 21, 22, 5).notHeld("b", 30, 31))), Valid, 0, Valid},
+		{"reentrant, equal after a release, and asked for once more at once", stale(30), Valid, 0, Violation},
+		{"reentrant, perhaps equal to that of a hold without an answer", stale(15.5), Valid, 0, Valid},
 		{"semaphore, decreasing", semaphore(pair(2, 1)), NotApplicable, 0, Valid},
 		{"queue", queue(1, 2, 3), Valid, 0, Valid},
 		// Either the tokens are wrong, or they are right and the lock was granted twice.

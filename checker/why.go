@@ -76,6 +76,9 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 		if c := r.endedEarly(a, granted); c.fault != nil && renewed.invoke <= granted {
 			return c
 		}
+		if r.mayHaveRenewed(a, granted) {
+			return cause{class: CauseUnexplained} // granted twice, or taken back
+		}
 		return cause{class: CauseRenewedByOther}
 	}
 	if ended && r.overrated(a, granted) {
@@ -170,6 +173,11 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 		}
 	}
 	return nil
+}
+
+// mayHaveRenewed says whether a renewal that was never answered may have kept a grant in force at a time.
+func (r *run) mayHaveRenewed(a *attempt, time int64) bool {
+	return slices.ContainsFunc(a.renewals(), func(c *renewal) bool { return c.unknown() && c.invoke < time })
 }
 
 // keepsOut says whether a renewal that the service applied before a time rules out that another worker was granted the

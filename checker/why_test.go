@@ -82,6 +82,8 @@ func TestWhy(t *testing.T) {
 			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 130, 131).release("a", 150, 151)},
 		{"renewed before and after another one was granted it", CauseRenewedByOther, "renewal:{asked:105ms,answered:131ms,lease_end:107ms}", newScript().
 			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 105, 131).release("a", 150, 151)},
+		{"renewed after another one was granted it, unless it was kept by a renewal without an answer", CauseUnexplained, "", newScript().
+			acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 100, history.Event{Type: history.Info}).then(held("w2", "b", 120, 125)).renew("a", 130, 131).release("a", 150, 151)},
 		{"renewed, and the answer came when another one was granted it", CauseOutlasted, "lease_end:157ms", newScript().
 			acquire("w1", "a", 10, 11).renew("a", 60, 185).then(held("w2", "b", 170, 175)).notHeld("a", 186, 187)},
 		{"renewed before another one was granted it", CauseOutlasted, "lease_end:157ms", newScript().
