@@ -24,6 +24,9 @@ func openPostgres(c Config, settings string) (*pgxpool.Pool, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one PostgreSQL, not %d", len(c.Nodes))
 	}
+	if c.options.has(asyncCommit) {
+		settings += "&synchronous_commit=off"
+	}
 	config, err := pgxpool.ParseConfig(fmt.Sprintf(
 		"postgres://postgres@%s/postgres?sslmode=disable&application_name=%s%s", c.Nodes[0], c.Worker, settings))
 	if err != nil {

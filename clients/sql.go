@@ -16,6 +16,15 @@ func sqlKeepAlives() Option {
 	return Option{Name: KeepAlives, Adds: "a connection on which nothing comes back is given up after 3 s, before the server ends its session"}
 }
 
+// asyncCommit is the option of a client of PostgreSQL that does not wait for the disk.
+const asyncCommit = "async-commit"
+
+func leaseOptions() []Option {
+	return []Option{{
+		Name: asyncCommit, Adds: "synchronous_commit is off: the server answers before the commit is on its disk, which takes up to 0.6 s",
+	}}
+}
+
 // pgOptions returns the options of the locks that PostgreSQL ends with a connection.
 func pgOptions() []Option {
 	return []Option{sqlKeepAlives(), {

@@ -330,7 +330,7 @@ func postgresLocks() []Info {
 		Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
 		Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 		Renew: true, Ask: true, Token: "counter in the row", LossNotification: notifiedByRenewal, Clock: wallClockOfServer,
-		Modules: []string{pgxV5}, Open: openPostgresLease,
+		Modules: []string{pgxV5}, Options: leaseOptions(), Open: openPostgresLease,
 	}
 	return []Info{
 		session,
