@@ -5,6 +5,8 @@ import sys
 import time
 
 import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
 
 locks = {}  # by attempt
 
@@ -16,14 +18,26 @@ class Lock(redis.lock.Lock):
         return super().do_acquire(token)
 
 
+class KeepsToken(Lock):
+    def release(self):
+        # After an error of the connection the lock may still be there, so the token is still needed.
+        token = self.local.token
+        try:
+            super().release()
+        except (redis.ConnectionError, redis.TimeoutError):
+            self.local.token = token
+            raise
+
+
 def acquire(q):
-    lock = service.lock(q["key"], timeout=q["ttl_ms"] / 1000, lock_class=Lock)
+    lock_class = KeepsToken if os.environ.get("KEEP_TOKEN") else Lock
+    lock = service.lock(q["key"], timeout=q["ttl_ms"] / 1000 or None, lock_class=lock_class)
     if not lock.acquire(blocking_timeout=q["wait_ms"] / 1000):
         if os.environ.get("JANITOR"):
             service.delete(q["key"])
         return {"busy": {}}
     locks[q["attempt"]] = lock
-    return {"ok": {"until": lock.asked + q["ttl_ms"] * 1_000_000}}
+    return {"ok": {"until": lock.asked + q["ttl_ms"] * 1_000_000} if q["ttl_ms"] else {}}
 
 
 def renew(q):
@@ -39,14 +53,25 @@ def release(q):
     lock = locks.pop(q["attempt"], None)
     if lock is None:
         return {"error": {"text": "this client does not have it"}}
-    lock.release()
-    return {"ok": {}}
+    while True:
+        try:
+            lock.release()
+            return {"ok": {}}
+        except (redis.ConnectionError, redis.TimeoutError):
+            if not os.environ.get("RELEASE_AGAIN"):
+                raise
+            time.sleep(0.1)
 
 
 def hello(q):
     global service
     server = q["servers"][0]
-    service = redis.Redis(host=server["host"], port=server["port"], socket_timeout=q["timeout_ms"] / 1000)
+    options = {}
+    if os.environ.get("RELEASE_AGAIN"):
+        # The example of redis-py's page on retries. The default policy sleeps for seconds between two tries, so it
+        # would reach the server long after the outage.
+        options["retry"] = Retry(ExponentialBackoff(), 3)
+    service = redis.Redis(host=server["host"], port=server["port"], socket_timeout=q["timeout_ms"] / 1000, **options)
     return {"ok": {"protocol": 1, "client": "redis-py " + redis.__version__, "now": time.monotonic_ns()}}
 
 
