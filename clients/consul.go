@@ -33,6 +33,7 @@ type consulLock struct {
 type consulAttempt struct {
 	lock *api.Lock
 	wire *consulWire
+	lost <-chan struct{} // nil before the lock is granted
 }
 
 func openConsul(c Config) (Lock, error) {
@@ -121,8 +122,11 @@ func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, er
 		options.LockTryOnce = true
 		options.LockWaitTime = max(time.Until(deadline), time.Millisecond)
 	}
+	if l.config.options.has(monitorRetries) {
+		options.MonitorRetries = 5 // as Terraform does
+	}
 	lock, err := client.LockOpts(options)
-	return &consulAttempt{lock, wire}, err
+	return &consulAttempt{lock: lock, wire: wire}, err
 }
 
 // errConsulLost: the lock was lost before the library had read its lock index.
@@ -133,6 +137,7 @@ var errConsulLost = errors.New("granted, but lost before its index was read")
 // context.
 func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
 	lost, err := t.lock.Lock(ctx.Done())
+	t.lost = lost
 	switch {
 	case err == nil && lost == nil:
 		return Grant{}, &BusyError{}
@@ -151,10 +156,26 @@ func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{}, errConsulLost
 }
 
+// errConsulAbandoned: the library had reported the loss of the lock, so the program does not unlock it.
+var errConsulAbandoned = errors.New("the lost lock is abandoned")
+
+// isLost reports whether the library has reported the loss of the lock.
+func (t *consulAttempt) isLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	default:
+		return false
+	}
+}
+
 func (l *consulLock) Release(ctx context.Context, g Grant) error {
 	t, known := l.attempts.take(g.ID)
 	if !known {
 		return errNoHandle
+	}
+	if l.config.options.has(abandonLost) && t.isLost() {
+		return &NoEffectError{Err: errConsulAbandoned}
 	}
 	if l.withdraws() {
 		defer context.AfterFunc(ctx, t.wire.end)()

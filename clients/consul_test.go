@@ -154,6 +154,25 @@ func TestConsulRelease(t *testing.T) {
 	}
 }
 
+// TestConsulAbandonLost: with the option abandon-lost, Release unlocks a lock unless its loss was reported.
+func TestConsulAbandonLost(t *testing.T) {
+	for lost, want := range map[bool]Outcome{false: Done, true: NoEffect} {
+		server := newConsulServer(t, false)
+		lock := mustOpen(t, "consul+abandon-lost", server.Listener.Addr().String())
+		grant, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost {
+			server.gone()
+			<-grant.Lost
+		}
+		if err := lock.Release(t.Context(), grant); OutcomeOf(err) != want {
+			t.Errorf("lost %v: %v is outcome %d, want %d", lost, err, OutcomeOf(err), want)
+		}
+	}
+}
+
 // TestConsulNextServer: with the option withdraw, the worker uses the next server after one that did not
 // answer. Without the option it stays with its server.
 func TestConsulNextServer(t *testing.T) {

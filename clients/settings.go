@@ -57,13 +57,22 @@ func redisClusterOptions() []Option {
 // FailoverName is the name under which Sentinels know the primary.
 const FailoverName = "lock"
 
-// withdrawOption is the option that makes consulLock.withdraw take back unanswered requests.
-const withdrawOption = "withdraw"
+// Options of Consul's lock.
+const (
+	// withdrawOption makes consulLock.withdraw take back unanswered requests.
+	withdrawOption = "withdraw"
+	abandonLost    = "abandon-lost"
+	monitorRetries = "monitor-retries"
+)
 
 func consulOptions() []Option {
 	return []Option{{
 		Name: withdrawOption,
 		Adds: "requests end with the attempt or release that they are made for; one that was not answered is taken back at another server, which is asked from then on",
+	}, {
+		Name: abandonLost, Adds: "a lock that the library reports as lost is not unlocked; the next attempt makes a new one",
+	}, {
+		Name: monitorRetries, Adds: "the library's watch on the key tries five times, two seconds apart, before it reports a loss (MonitorRetries)",
 	}}
 }
 
