@@ -23,6 +23,7 @@ const (
 	PacketDelay = "packet-delay"
 	SlowLink    = "slow-link"
 	StaleDNS    = "stale-dns"
+	DNSFailure  = "dns-failure"
 	DelayWrite  = "delay-write"
 	// TransferLeader is a planned change of leader.
 	TransferLeader = "transfer-leader"
@@ -42,7 +43,7 @@ const (
 	Steps    Effect = "steps"    // the target's wall clock is wrong
 	Defers   Effect = "defers"   // a write of the target reaches the resource late
 	Deposes  Effect = "deposes"  // another server leads in place of the target
-	Misleads Effect = "misleads" // the target resolves names of its peers to an address where nobody is
+	Misleads Effect = "misleads" // the target resolves names of its peers to an address where nobody is, or to none
 	Removes  Effect = "removes"  // the target is no member of its cluster, and returns to it as a new one
 )
 
@@ -63,7 +64,7 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Cuts}
 	case PacketLoss, PacketDelay, SlowLink:
 		return []Effect{Disturbs}
-	case StaleDNS:
+	case StaleDNS, DNSFailure:
 		return []Effect{Misleads}
 	case DelayWrite:
 		return []Effect{Defers}

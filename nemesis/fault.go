@@ -136,7 +136,7 @@ func Kinds() []Kind {
 		pauseKind(), freezeKind(), killKind(), restartKind(), wipeKind(), crashKind(), powerLossKind(),
 		diskFullKind(), fsyncErrorKind(), slowDiskKind(),
 		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
-		packetLossKind(), packetDelayKind(), slowLinkKind(), staleDNSKind(), delayWriteKind(),
+		packetLossKind(), packetDelayKind(), slowLinkKind(), staleDNSKind(), dnsFailureKind(), delayWriteKind(),
 		transferLeaderKind(), removeMemberKind(),
 	}
 }

@@ -407,6 +407,8 @@ func metText(kind string, dropped *int64) string {
 		return ""
 	case kind == history.PacketDelay, kind == history.SlowLink:
 		return fmt.Sprintf("%d packets held back", *dropped)
+	case kind == history.DNSFailure:
+		return several(*dropped, "packet") + " to name servers"
 	case kind == history.DiskFull:
 		return several(*dropped, "write") + " of servers failed with ENOSPC"
 	case kind == history.FsyncError:

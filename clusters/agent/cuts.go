@@ -47,7 +47,10 @@ func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 		if cut.inbound() {
 			addRule(conn, in, sourceOffset, ip, then)
 		}
-		if !cut.InboundOnly {
+		switch {
+		case len(cut.Unnamed) > 0:
+			addRule(conn, out, destinationOffset, ip, []expr.Any{&expr.Counter{}})
+		case !cut.InboundOnly:
 			addRule(conn, out, destinationOffset, ip, then)
 		}
 	}

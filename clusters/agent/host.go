@@ -48,6 +48,9 @@ type Host interface {
 	Cuts(ctx context.Context) ([]string, error)
 	// Names lists the names that the node resolves without asking a server, each line an address and its names.
 	Names(ctx context.Context) ([]string, error)
+	// AskDNS asks the first name server of the node one question about a name. The error is ErrNoAnswer if nothing came
+	// back within the timeout; it is nil for any answer, also if there is no such name.
+	AskDNS(ctx context.Context, name string, timeout time.Duration) error
 	// Dial reports whether a TCP connection to the address can be made. The error is ErrNoAnswer if nothing
 	// came back within the timeout, ErrRefused if nothing listens there.
 	Dial(ctx context.Context, address string, timeout time.Duration) error
@@ -145,6 +148,9 @@ type Cut struct {
 	Rate int64 `json:"rate,omitempty"`
 	// Moved lists addresses whose names point to UnusedAddress, which is then the only peer, until the cut is healed.
 	Moved []string `json:"moved,omitempty"`
+	// Unnamed lists addresses that lose their names until the cut is healed. The peers are then the name servers of the
+	// node: their answers are dropped, and the questions to them are counted.
+	Unnamed []string `json:"unnamed,omitempty"`
 	// Hold lets packets pass, except the one packet to a peer that it describes. With InboundOnly that is a packet from a
 	// peer. It waits until the cut is healed. Such a cut is not listed among the cuts in force.
 	Hold *Message `json:"hold,omitempty"`

@@ -144,6 +144,14 @@ func (l Local) Names(context.Context) ([]string, error) {
 	return names()
 }
 
+// AskDNS implements Host.
+func (l Local) AskDNS(ctx context.Context, name string, timeout time.Duration) error {
+	if l.Network == nil {
+		return errNoNetwork
+	}
+	return askDNS(ctx, name, timeout)
+}
+
 // Dial implements Host.
 func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

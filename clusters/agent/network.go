@@ -16,11 +16,11 @@ import (
 // Network is a network namespace that belongs to one node alone, with its packet queues. Its zero value is
 // ready for use.
 type Network struct {
-	mu     sync.Mutex
-	opened uint16              // how many queues have been opened
-	queues map[string]waiting  // by ID of the cut
-	hosts  []byte              // the original hosts file; nil until it is changed
-	moved  map[string][]string // by ID of the cut: the addresses whose names it has moved
+	mu      sync.Mutex
+	opened  uint16             // how many queues have been opened
+	queues  map[string]waiting // by ID of the cut
+	hosts   []byte             // the original hosts file; nil until it is changed
+	renamed map[string]Cut     // by ID: the cuts that have changed the hosts file
 
 	trying  sync.Mutex
 	offered map[bool]error // results of trial cuts: with a queue (true), or without
@@ -45,13 +45,13 @@ func (c Cut) open(number uint16) (waiting, error) {
 func (c Cut) queued() bool { return c.Delay > 0 || c.Rate > 0 || c.Hold != nil }
 
 func (n *Network) cut(cut Cut) (Moment, error) {
-	if !cut.queued() && len(cut.Moved) == 0 {
+	if !cut.queued() && !cut.renames() {
 		return applyCut(cut, drop(cut.Loss))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(cut.Moved) > 0 {
-		return n.cutMoved(cut)
+	if cut.renames() {
+		return n.cutNames(cut)
 	}
 	if n.queues[cut.ID] != nil {
 		return Moment{}, fmt.Errorf("a cut %q is in force already", cut.ID)

@@ -131,6 +131,8 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Names, err = host.Cuts(ctx)
 	case "names":
 		answer.Names, err = host.Names(ctx)
+	case "ask-dns":
+		err = host.AskDNS(ctx, r.Target, r.Span)
 	case "dial":
 		err = host.Dial(ctx, r.Target, r.Span)
 	case "answer":
@@ -407,6 +409,12 @@ func (r *Remote) Cuts(ctx context.Context) ([]string, error) {
 func (r *Remote) Names(ctx context.Context) ([]string, error) {
 	answer, err := r.call(ctx, request{Method: "names"})
 	return answer.Names, err
+}
+
+// AskDNS implements Host.
+func (r *Remote) AskDNS(ctx context.Context, name string, timeout time.Duration) error {
+	_, err := r.call(ctx, request{Method: "ask-dns", Target: name, Span: timeout})
+	return err
 }
 
 // Dial implements Host.

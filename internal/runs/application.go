@@ -214,7 +214,7 @@ func (t *appTest) target(r nemesis.Request) string {
 func hitsReplicas(kind string) bool {
 	return slices.Contains([]string{
 		history.Pause, history.Freeze, history.Kill, history.Partition, history.OneWay, history.PacketLoss, history.PacketDelay, history.SlowLink,
-		history.StaleDNS,
+		history.StaleDNS, history.DNSFailure,
 	}, kind)
 }
 

@@ -73,7 +73,7 @@ var onDocker = [][]string{
 	{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"},
 	{"--lock", "redis-aof", "--ttl", "500ms", "--nemesis", "power-loss,slow-disk,disk-full"},
 	{"--lock", "etcd", "--nemesis", "remove-member,transfer-leader,packet-delay"},
-	{"--app", "../../examples/applications/billing.yaml", "--nemesis", "stale-dns,kill"},
+	{"--app", "../../examples/applications/billing.yaml", "--nemesis", "stale-dns,dns-failure,kill"},
 }
 
 // hostTables returns the firewall rules of the host, as far as its tools can list them, sorted and each once: with each

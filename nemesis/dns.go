@@ -19,6 +19,10 @@ type staleDNS struct {
 	before map[*clusters.Node][]string // by target: the lines of its hosts file for its peers
 }
 
+// dnsFailure removes the names of peers from the hosts file, and drops what the name servers answer to any question, also
+// about other names. Connections that exist go on. It is exercised when the target asks a name server anything.
+type dnsFailure struct{ staleDNS }
+
 func staleDNSKind() Kind {
 	return Kind{
 		Name: history.StaleDNS, Summary: "let the targets resolve the names of their peers to an address where nobody is",
@@ -40,7 +44,31 @@ func staleDNSKind() Kind {
 	}
 }
 
+func dnsFailureKind() Kind {
+	kind := staleDNSKind()
+	kind.Name, kind.Summary = history.DNSFailure, "let lookups of the names of peers on the targets get no answer"
+	kind.New = func(env Environment, order Order) (Fault, error) {
+		fault, err := staleDNSKind().New(env, order)
+		if err != nil {
+			return nil, err
+		}
+		return &dnsFailure{*fault.(*staleDNS)}, nil
+	}
+	return kind
+}
+
 func (s *staleDNS) Apply(ctx context.Context) (agent.Moment, error) {
+	return s.rename(ctx, func(addresses []string) agent.Cut {
+		return agent.Cut{ID: s.id, Peers: []string{agent.UnusedAddress}, Moved: addresses}
+	})
+}
+
+func (d *dnsFailure) Apply(ctx context.Context) (agent.Moment, error) {
+	return d.rename(ctx, func(addresses []string) agent.Cut { return agent.Cut{ID: d.id, Unnamed: addresses} })
+}
+
+// rename makes a cut on each target for the addresses of its peers.
+func (s *staleDNS) rename(ctx context.Context, cut func(addresses []string) agent.Cut) (agent.Moment, error) {
 	for _, node := range s.targets {
 		lines, err := s.linesOfPeers(ctx, node)
 		if err == nil && len(lines) == 0 {
@@ -52,7 +80,7 @@ func (s *staleDNS) Apply(ctx context.Context) (agent.Moment, error) {
 		s.before[node] = lines
 	}
 	return eachNode(s.targets, func(node *clusters.Node) (agent.Moment, error) {
-		return node.Host.Cut(ctx, agent.Cut{ID: s.id, Peers: []string{agent.UnusedAddress}, Moved: s.addresses(node)})
+		return node.Host.Cut(ctx, cut(s.addresses(node)))
 	})
 }
 
@@ -74,6 +102,31 @@ func (s *staleDNS) Prove(ctx context.Context) (string, error) {
 			}
 			evidence = append(evidence, fmt.Sprintf("%s resolves %s to %s", node.Name, names, agent.UnusedAddress))
 		}
+	}
+	return strings.Join(evidence, "; "), nil
+}
+
+// Prove shows that no peer has a name in the hosts file, and that the name server, which resolvers ask next, does not
+// answer. One name is enough for the question: the rules do not distinguish names.
+func (d *dnsFailure) Prove(ctx context.Context) (string, error) {
+	if _, err := d.rules(ctx); err != nil {
+		return "", err
+	}
+	var evidence []string
+	for _, node := range d.targets {
+		lines, err := d.linesOfPeers(ctx, node)
+		if err == nil && len(lines) > 0 {
+			err = errors.New("it still resolves " + strings.Join(lines, ", "))
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", node.Name, err)
+		}
+		name := strings.Fields(d.before[node][0])[1]
+		d.probed++ // not counted from the rules: a resolver that has asked by now may wait for longer than the fault lasts
+		if err = node.Host.AskDNS(ctx, name, probeTimeout); !errors.Is(err, agent.ErrNoAnswer) {
+			return "", errors.Join(fmt.Errorf("the name server of %s still answers", node.Name), err)
+		}
+		evidence = append(evidence, fmt.Sprintf("%s gets no answer to a lookup of %s", node.Name, name))
 	}
 	return strings.Join(evidence, "; "), nil
 }
